@@ -1,4 +1,7 @@
+import { once } from 'node:events';
+import { connect } from 'node:tls';
 import { expect } from 'chai';
+import { type Authority, createAuthority, type KeyPair } from '../../hack/cluster/certificates.ts';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { uidOf } from '../support/objects.ts';
@@ -12,6 +15,17 @@ import { type LiveWorld, startWorld } from './support/world.ts';
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const SECRET = 'archaware-controller-webhook';
 const ON_ARM = JSON.stringify({ nodeAffinity: required([onArch('arm64')]) });
+
+/** The fingerprint of the certificate that somebody serves with on a port. */
+async function served(port: number): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+  try {
+    await once(socket, 'secureConnect');
+    return socket.getPeerCertificate().fingerprint256;
+  } finally {
+    socket.destroy();
+  }
+}
 
 describe("the webhook's certificates, on the real control plane", () => {
   let world: LiveWorld;
@@ -36,6 +50,12 @@ describe("the webhook's certificates, on the real control plane", () => {
     const address = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`];
     return world.run([...address, '--placement.mode', 'affinity', '--leaderElection.leaseDuration', '3s', ...flags]);
   }
+  const bundles = async () => {
+    const { body } = await world.cluster.request('GET', CONFIGURATION);
+    return listAt(body, 'webhooks').map((each) =>
+      Buffer.from(String(at(each, 'clientConfig', 'caBundle') ?? ''), 'base64').toString(),
+    );
+  };
   const reviews = (controller: RunningController, outcome: string) =>
     controller.metric('archaware_admission_reviews_total', { outcome });
 
@@ -99,6 +119,57 @@ describe("the webhook's certificates, on the real control plane", () => {
       expect((await reviews(controller, 'patched')) - patched).to.equal(first.created + second.created);
       expect(await reviews(controller, 'error')).to.equal(0);
       await warmUp();
+    });
+  });
+
+  describe('of a directory', () => {
+    let authority: Authority;
+    const mount = (pair: KeyPair, ca = authority.certificate) =>
+      places.mount('certificates', { 'tls.crt': pair.certificate, 'tls.key': pair.key, 'ca.crt': ca });
+    const issue = (by = authority, notAfter?: Date) => by.issue('webhook', ['127.0.0.1'], notAfter);
+    const serve = async (pair: KeyPair) => run(['--webhook.certificates', await mount(pair)]);
+
+    beforeEach(async () => {
+      authority = createAuthority('operator');
+      // As if the configuration was applied again: authorities of earlier tests are no longer trusted.
+      const found = expectSuccess('it', await world.cluster.request('GET', CONFIGURATION));
+      const paths = listAt(found, 'webhooks').map((_, index) => `/webhooks/${index}/clientConfig/caBundle`);
+      await world.cluster.request(
+        'PATCH',
+        CONFIGURATION,
+        paths.map((path) => ({ op: 'remove', path })),
+      );
+    });
+
+    it('are exchanged under load, their authority too, without one review that fails', async () => {
+      const controller = await serve(issue());
+      await warmUp();
+      const next = createAuthority('the next one');
+      const [first, renewed, last] = [await served(webhook.port), issue(), issue(next)];
+      const both = `${next.certificate}${authority.certificate}`;
+      const patched = await reviews(controller, 'patched');
+      let isOver = false;
+      const exchange = async () => {
+        try {
+          await mount(renewed);
+          await world.eventually('the renewed one', async () => (await served(webhook.port)) !== first);
+          const second = await served(webhook.port);
+          // Another authority is to be trusted before anything is signed by it.
+          await mount(renewed, both);
+          await world.eventually('both to be trusted', async () =>
+            (await bundles()).every((bundle) => bundle === both),
+          );
+          await mount(last, both);
+          await world.eventually('the last one', async () => (await served(webhook.port)) !== second);
+        } finally {
+          isOver = true;
+        }
+      };
+      const [{ created, missed }] = await Promise.all([load(100, () => isOver), exchange()]);
+      expect(missed).to.equal(0);
+      expect((await reviews(controller, 'patched')) - patched).to.equal(created);
+      expect(await reviews(controller, 'error')).to.equal(0);
+      expect((await load(20, () => true)).missed).to.equal(0);
     });
   });
 });

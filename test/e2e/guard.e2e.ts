@@ -3,6 +3,7 @@ import { type Client, expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { manifestOf130 } from '../support/manifest.ts';
+import { annotation, ours, runs, taints, tolerations } from '../support/objects.ts';
 import { arrangeWebhook } from '../support/webhook.ts';
 import { daemonSet, pod } from '../support/workloads.ts';
 import { type Attempt, add, connectAsAccount } from './support/account.ts';
@@ -17,7 +18,9 @@ import { describeKeep, describeKeepPods, policyNames, probeAsAccount, typeWarnin
 import * as rows from './support/guard-rows.ts';
 import { WAYS, WAYS_NS } from './support/guard-way-rows.ts';
 import { WEBHOOK, WEBHOOK_ALLOWED, WEBHOOK_CLIENTS, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
+import { type Kubelet, kubeletOf } from './support/kubelet.ts';
 import { GATE, onArch } from './support/placed.ts';
+import { refusing } from './support/refusing.ts';
 import { type LiveWorld, startWorld, type WorldOptions } from './support/world.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
@@ -372,5 +375,126 @@ for (const { form, options, ...nodes } of FORMS) {
         expect((await account.request(method, path, body)).status).to.equal(403);
       });
     }
+
+    // The manifest for 1.30 has the same policies as the second form.
+    if (form !== FORMS[0]?.form) describeLies(() => world);
+  });
+}
+
+function describeLies(worldOf: () => LiveWorld): void {
+  describe('while the kubelet of a node lies', () => {
+    let world: LiveWorld;
+    const LIAR = 'liar-1';
+    const NS = 'bystanders';
+    const ALL = { 'archaware.dev/architectures': 'all' };
+    let kubelet: Kubelet;
+    const theirs = [
+      { key: 'dedicated', value: 'payments', effect: 'NoSchedule' },
+      { key: 'quarantine', value: 'compromised', effect: 'NoExecute' },
+      { key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' },
+    ];
+    const templateOf = async (name: string) => {
+      const found = await world.get('DaemonSet', NS, name);
+      return [at(found, 'metadata', 'generation'), ...tolerations(at(found, 'spec', 'template'))];
+    };
+    const eventuallyOnLiar = (architecture: string) =>
+      world.eventually(`the taint of the liar to be ${architecture}`, async () => {
+        const own = taints(await world.node(LIAR)).filter((text) => text.startsWith('supported-arch='));
+        return own.join() === `supported-arch=${architecture}:NoSchedule`;
+      });
+
+    before(async () => {
+      world = worldOf();
+      await world.namespace(NS);
+      await world.cluster.createNode({ name: LIAR, architecture: 'amd64', taints: theirs });
+      kubelet = await kubeletOf(world, LIAR);
+      await world.create(
+        daemonSet(NS, 'all', { images: [world.image('nested')], annotations: ALL }),
+        daemonSet(NS, 'never', { images: ['invented.example.com/x:1'], pullPolicy: 'Never' }),
+      );
+      await world.run(['--images.fallbackAfter', '2s']);
+      await eventuallyOnLiar('amd64');
+      for (const name of ['all', 'never']) {
+        await world.eventually(`${name} to tolerate both`, async () => (await templateOf(name)).length === 3);
+      }
+    });
+    after(async () => {
+      await kubelet?.close();
+      await world.stopControllers();
+    });
+
+    it('takes off no taint of others, whatever the record claims', async () => {
+      expect(await kubelet.removeTaints()).to.include('is not allowed to modify taints');
+      const own = 'supported-arch=amd64:NoSchedule';
+      const claims = ['dedicated=payments:NoSchedule', 'quarantine=compromised:NoExecute'];
+      await kubelet.record({
+        taints: [own, ...claims, 'dedicated=amd64:NoSchedule', 'node-role.kubernetes.io/control-plane=:NoSchedule'],
+      });
+      await world.eventually('the record to be put right', async () => {
+        return annotation(await world.node(LIAR), 'archaware.dev/managed') === JSON.stringify({ taints: [own] });
+      });
+      expect(taints(await world.node(LIAR))).to.have.members([
+        own,
+        ...claims,
+        'node-role.kubernetes.io/control-plane=:NoSchedule',
+      ]);
+    });
+
+    it('writes nothing, and says why, if a policy of the cluster refuses one toleration', async () => {
+      const PICKY = 'picky';
+      await world.namespace(PICKY);
+      const has = (path: string) =>
+        `object.${path}.?tolerations.orValue([]).exists(t, t.?value.orValue('') == 's390x')`;
+      const expression = `object.kind == 'Pod' ? !${has('spec')} : !${has('spec.template.spec')}`;
+      await world.cluster.apply(refusing(PICKY, { expression, message: 's390x is not for this namespace' }));
+      const image = world.image('nested');
+      const elsewhere = { nodeSelector: { 'example.com/nowhere': 'yes' } };
+      // A toleration of its own, so that there is a list to add to.
+      const own = { ...elsewhere, tolerations: [{ key: 'example.com/own', operator: 'Exists' }] };
+      await world.create(pod(PICKY, 'probe', { images: [image], spec: own }));
+      await world.eventually('the policy to be in force', async () => {
+        const path = `/api/v1/namespaces/${PICKY}/pods/probe?dryRun=All`;
+        const { body } = await world.cluster.request('PATCH', path, [add('/spec/tolerations/-', rows.own('s390x'))]);
+        return String(at(body, 'message')).includes('not for this namespace');
+      });
+      await world.remove('Pod', PICKY, 'probe');
+      const from = await world.requestCount();
+      await world.create(
+        pod(PICKY, 'one', { images: [image], spec: elsewhere }),
+        daemonSet(PICKY, 'set', { images: [image], spec: elsewhere }),
+      );
+      await world.eventuallyEvent(PICKY, 'WriteRefused', /s390x is not for this namespace/);
+      expect(tolerations(await world.get('Pod', PICKY, 'one'))).to.deep.equal([]);
+      expect(tolerations(at(await world.get('DaemonSet', PICKY, 'set'), 'spec', 'template'))).to.deep.equal([]);
+      const written = (await world.writesSince(from)).filter((line) => line.includes(`/${PICKY}/`));
+      expect(written.length, written.join('\n')).to.be.below(25);
+    });
+
+    it('places what follows the cluster, and rolls nothing', async () => {
+      const before = [await templateOf('all'), await templateOf('never')];
+      for (const name of ['riscv64', 'evil-1', 'wasm32', 'zz2']) {
+        await kubelet.report(name);
+        await eventuallyOnLiar(name === 'wasm32' ? 'wasm' : name);
+        const pods = ['any', 'local', 'lost'].map((kind) => `${kind}-${name}`);
+        await world.create(
+          pod(NS, `any-${name}`, { images: [world.image('nested')], annotations: ALL }),
+          pod(NS, `local-${name}`, { images: ['local.example.com/x:1'], pullPolicy: 'Never' }),
+          pod(NS, `lost-${name}`, { images: [world.image('nope')] }),
+          daemonSet(NS, `local-set-${name}`, { images: ['local.example.com/y:1'], pullPolicy: 'Never' }),
+        );
+        for (const each of pods) await world.eventuallyTolerates(NS, each, ours('amd64', 'arm64'));
+        await world.eventually('the DaemonSet to tolerate both', async () => {
+          return (await templateOf(`local-set-${name}`)).slice(1).join() === ours('amd64', 'arm64').join();
+        });
+        await world.eventually('the pods to run', async () => {
+          return (await Promise.all(pods.map((each) => world.get('Pod', NS, each)))).every(runs);
+        });
+        expect([await templateOf('all'), await templateOf('never')]).to.deep.equal(before);
+      }
+      await kubelet.report('amd64');
+      await eventuallyOnLiar('amd64');
+      expect(await world.events('default', 'NodeArchitectureChanged')).to.have.length.of.at.least(5);
+      expect(await world.events(NS, 'WriteRefused')).to.deep.equal([]);
+    });
   });
 }

@@ -291,6 +291,21 @@ describe('placed when created, by the policy archaware-place', () => {
       expect(await again.metric('archaware_image_resolutions_total', { result: 'ok' })).to.equal(1);
     });
 
+    it('checks a published tag again by its use', async () => {
+      const controller = await leading('--images.cache.tagTtl', '1s');
+      await create('moves-1', 'multi');
+      await world.eventuallyTolerates(NS, 'moves-1', ours('amd64', 'arm64'));
+      await eventuallyPublished(world.image('multi'), 'amd64,arm64');
+      const before = await controller.metric('archaware_resolver_cache_total', { result: 'revalidated' });
+      await world.eventually('it to be asked about again', async () => {
+        await request('DELETE', `/api/v1/namespaces/${NS}/pods/moves-2?gracePeriodSeconds=0`);
+        await create('moves-2', 'multi');
+        return (
+          ((await controller.metric('archaware_resolver_cache_total', { result: 'revalidated' })) ?? 0) > (before ?? 0)
+        );
+      });
+    });
+
     it('goes together with the webhook in the mode both, which adds the affinity', async () => {
       const webhook = await arrangeWebhook(world);
       const controller = await leading('--placement.mode', 'both', ...webhook.flags);
@@ -320,6 +335,26 @@ describe('placed when created, by the policy archaware-place', () => {
         'DELETE',
         '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller',
       );
+    });
+
+    it('says in status what is published, and that it is left over where nothing should be; clean takes it back', async () => {
+      await leading();
+      await create('counted', 'amd64');
+      await eventuallyPublished(world.image('amd64'), '=amd64');
+      await world.eventually('status to say it', async () =>
+        /published +\d+ images/.test(
+          (await world.command(['status', '--kubeconfig', world.cluster.kubeconfig, '--placement.publish'])).stdout,
+        ),
+      );
+      const taints = { input: 'placement: {mode: taints}\n' };
+      const left = await world.command(['status', '--kubeconfig', world.cluster.kubeconfig, '--config', '-'], taints);
+      expect(left.stdout.replaceAll(/\s+/g, ' ')).to.include(
+        'placement.publish is false, and archaware-place still places new pods',
+      );
+      await world.stopControllers();
+      await world.command(['clean', '--yes', '--kubeconfig', world.cluster.kubeconfig]);
+      for (const path of [POLICY, BINDING, PATH]) expect((await request('GET', path)).status, path).to.equal(404);
+      await install();
     });
   });
 

@@ -1,9 +1,11 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
+import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { ours, taints as taintsOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { pod } from '../support/workloads.ts';
+import { mayAccount } from './support/account.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { arrange, type Places } from './support/places.ts';
@@ -14,6 +16,22 @@ const OBSERVE = { config: { placement: { mode: 'observe' } } };
 const NODE = 'amd64-1';
 const TAINT = { key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' };
 const GATE = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
+
+/** What the account of the overlay may do, and what it may not, as `verb resource`. */
+const ALLOWED = [
+  ...['list nodes', 'watch nodes', 'list namespaces', 'watch pods', 'list daemonsets.apps', 'get secrets'],
+  ...['create events.events.k8s.io'],
+];
+const REFUSED = ['pods', 'nodes', 'daemonsets.apps', 'secrets', 'deployments.apps', 'namespaces'].flatMap((resource) =>
+  ['create', 'patch', 'update', 'delete'].map((verb) => `${verb} ${resource}`),
+);
+const ALSO_REFUSED = [
+  'patch events.events.k8s.io',
+  'create pods/eviction',
+  'create pods/binding',
+  'patch mutatingwebhookconfigurations.admissionregistration.k8s.io',
+  'delete leases.coordination.k8s.io',
+];
 
 describe('the overlay observe and the chart, on the real control plane, in this order', () => {
   let world: LiveWorld;
@@ -47,6 +65,12 @@ describe('the overlay observe and the chart, on the real control plane, in this 
     const command = ['template', 'archaware', CHART_PATH, '--namespace', 'archaware', ...flagsOfHelm];
     return helm.run(command, OBSERVE);
   };
+
+  it('may read what it decides on, and write nothing but Events', async () => {
+    const held: string[] = [];
+    for (const right of [...ALLOWED, ...REFUSED, ...ALSO_REFUSED]) if (await mayAccount(world, right)) held.push(right);
+    expect(held).to.have.members(ALLOWED);
+  });
 
   it('refuses to be installed where a node has a taint of archaware', async () => {
     const annotations = { 'archaware.dev/managed': JSON.stringify({ taints: ours('amd64') }) };
@@ -86,5 +110,18 @@ describe('the overlay observe and the chart, on the real control plane, in this 
   it('was refused nothing, because it tried no write', async () => {
     expect(await refusals(world.cluster)).to.deep.equal([]);
     expect(await world.writesSince(0)).to.deep.equal([]);
+  });
+
+  it('switches to taints', async function () {
+    if (!hasMutatingPolicies()) this.skip();
+    await world.stopControllers();
+    const after = await buildOverlay('taints');
+    await world.cluster.apply(after.manifest);
+    await world.run(['--config', await places.file('taints.yaml', after.config), ...after.flags]);
+    for (const architecture of ['amd64', 'arm64']) {
+      await world.eventually('the taint', async () =>
+        taintsOf(await world.node(`${architecture}-1`)).includes(ours(architecture).join()),
+      );
+    }
   });
 });

@@ -2,9 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { runBundle } from '../support/controller-process.ts';
-import { ours, runs, tolerations } from '../support/objects.ts';
+import { ours, runs, taints, tolerations, uidOf } from '../support/objects.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { deployment, pod, statefulSet } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { refusing } from './support/refusing.ts';
@@ -187,6 +188,47 @@ describe('policies of others that refuse what archaware adds, on the real contro
       (await world.pods('open', 'web')).find((each) => at(each, 'metadata', 'uid') !== at(first, 'metadata', 'uid')),
     );
     expect([tolerations(next), affinity(next)]).to.deep.equal([ours('arm64'), ON_ARM]);
+  });
+
+  it('are no problem of status by an Event alone, and a taint that is taken off again is one with its reason', async () => {
+    const forged = {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: { name: 'forged-too', namespace: 'open' },
+      eventTime: '2026-11-23T12:00:00.000000Z',
+      reportingController: 'archaware-controller',
+      reportingInstance: 'x',
+      type: 'Warning',
+      reason: 'WriteRefused',
+      action: 'Placing',
+      note: 'all is lost',
+      regarding: {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        namespace: 'open',
+        name: 'warm',
+        uid: uidOf(await world.get('Pod', 'open', 'warm')),
+      },
+    };
+    expect(
+      (await world.cluster.request('POST', '/apis/events.k8s.io/v1/namespaces/open/events', forged)).status,
+    ).to.equal(201);
+    expect((await problems()).filter((each) => each.includes('open/warm'))).to.deep.equal([]);
+    await world.eventually('the contention to be noticed', async () => {
+      const node = await world.node('arm64-1');
+      if (taints(node).length > 0)
+        await world.cluster.request('PATCH', pathOf('Node', '', 'arm64-1'), { spec: { taints: null } });
+      return (await world.events('default', 'WriteContested')).length > 0;
+    });
+    // Without its configuration it is not known which taint a node lacks.
+    const file = await places.file('config.yaml', 'placement: {mode: both}\n');
+    const found = await world.eventually('the leader to have written the contention', async () => {
+      const all = listAt(await asAdmin('status', '--config', file), 'problems');
+      const texts = all.map((each) => [at(each, 'problem'), at(each, 'do')].map(String));
+      return texts.some(([problem]) => problem?.includes('WriteContested')) && texts;
+    });
+    const [, advice] = found.find(([problem]) => problem?.startsWith('Node arm64-1: WriteContested: ')) ?? [];
+    expect(advice, JSON.stringify(found)).to.match(/^set the taint where that writer gets its taints from/);
   });
 
   it('let everything in once they say what docs/security.md says', async () => {
