@@ -4,24 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { heldLease } from '../support/objects.ts';
 import { type Product, type ProductOptions, startProduct, workload } from '../support/product.ts';
-
-/** A Deployment of the installation. */
-const deployment = (replicas: number) =>
-  JSON.stringify({
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { namespace: 'archaware', name: 'archaware-controller' },
-    spec: {
-      replicas,
-      selector: { matchLabels: { a: 'b' } },
-      template: {
-        metadata: { labels: { a: 'b' } },
-        spec: { serviceAccountName: 'archaware-controller', containers: [{ name: 'c', image: 'x', args: ['run'] }] },
-      },
-    },
-  });
 
 describe('explain', () => {
   let product: Product;
@@ -80,32 +63,6 @@ describe('explain', () => {
     expect(await labelsOf()).to.deep.equal(['verdict', 'next', 'archaware', 'scheduler', 'images', 'nodes']);
     const all = 'verdict next pod archaware scheduler images set settings decision nodes';
     expect((await labelsOf('-v')).join(' ')).to.equal(all);
-  });
-
-  it('says who gets a toleration that is missing', async () => {
-    await start({ cluster: { scheduler: false } });
-    const images = [product.image('app', ['arm64'])];
-    await product.cluster.apply(workload('Deployment', 'web', images));
-    await product.cluster.apply(workload('DaemonSet', 'agent', images));
-    await product.cluster.createPod({ name: 'p', images });
-    const name = await file(workload('Deployment', 'new', images));
-    const rows: [args: readonly string[], expected: string][] = [
-      [['deploy/web'], 'its pods get it'],
-      [['-f', name], 'its pods get it'],
-      [['ds/agent'], 'lacks it'],
-      [['p'], 'lacks it'],
-      [['p', '--placement.mode', 'observe'], ''],
-    ];
-    const says = async (args: readonly string[]) => {
-      const flags = ['--kubeconfig', product.cluster.kubeconfig, '--registries.insecure', product.registry.host];
-      const { stdout } = await runInProcess(['explain', '-v', ...args, ...flags]);
-      return /^tolerations +supported-arch=arm64:NoSchedule \((.*)\)$/m.exec(stdout)?.[1] ?? '';
-    };
-    expect(await says(['deploy/web'])).to.equal('nobody adds it');
-    await product.cluster.apply(deployment(0));
-    expect(await says(['deploy/web'])).to.equal('its pods get it once a replica leads');
-    await product.cluster.apply(heldLease());
-    for (const [args, expected] of rows) expect(await says(args), args.join(' ')).to.equal(expected);
   });
 
   it('says that the pull secret of a private image is missing, and uses it once it is there', async () => {

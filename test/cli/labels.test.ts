@@ -2,13 +2,12 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { at, objects, text } from '../simulator/json.ts';
+import { at } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { AMD, ARM, type Labelled, startLabelled, USB } from '../support/labelled.ts';
 import type { Contents } from '../support/mounted.ts';
 import type { Product } from '../support/product.ts';
 import type { RunningController } from '../support/running.ts';
-import { taintsOf } from '../support/world.ts';
 
 const GPU = 'example.com/gpu';
 const MANAGED = 'archaware.dev/managed';
@@ -33,35 +32,6 @@ describe('label rules', () => {
     product.eventually(`a line of the log with ${words.join(', ')}`, async () =>
       controller.logs().find((line) => words.every((word) => line.includes(word))),
     );
-  const patches = () =>
-    product.cluster
-      .writes()
-      .filter(({ path }) => path.startsWith('/api/v1/nodes/'))
-      .map(({ body }) => objects(body).filter(({ op }) => op !== 'test'));
-
-  it('set a label in the write that taints the node, and remove it at once when no rule is left', async () => {
-    await write({ [GPU]: `# USB stick\r\n${USB}  \r\nexample.com/pci=1 # or the card\r\n` });
-    await label(AMD, { [USB]: 'true' });
-    product.cluster.forgetRequests();
-    await run();
-    await eventually(AMD, `${GPU}=true`, `${USB}=true`);
-    await product.eventuallyTainted();
-    expect(await world.recorded(AMD)).to.deep.equal([GPU]);
-    expect(await labelsOf(ARM)).to.deep.equal([]);
-    const paths = patches().map((operations) => operations.map(({ path }) => text(path)));
-    expect(paths).to.deep.include(['/spec/taints', '/metadata/labels/example.com~1gpu', '/metadata/annotations']);
-    expect(paths).to.have.lengthOf(2);
-
-    await label(AMD, { 'example.com/pci': '1', [USB]: null });
-    await label(AMD, { 'example.com/pci': '2' });
-    await eventually(AMD, 'example.com/pci=2');
-    expect(await world.recorded(AMD)).to.equal(undefined);
-    expect(taintsOf(await product.get(AMD))).to.deep.equal(['amd64']);
-    await label(AMD, { [USB]: 'yes' });
-    await eventually(AMD, 'example.com/pci=2', `${GPU}=true`, `${USB}=yes`);
-    await label(AMD, { [USB]: 'false' });
-    await eventually(AMD, 'example.com/pci=2', `${USB}=false`);
-  });
 
   it('apply to all nodes when they change: a file, another name, none, no file at all', async () => {
     await write({ [GPU]: USB });
@@ -102,30 +72,6 @@ describe('label rules', () => {
       expect(code, stderr).to.equal(3);
       expect(stderr).to.contain(`nodeLabels.directory: ${gone}: cannot be read (ENOENT)`);
     }
-  });
-
-  it('apply alone with --loops labels, and not with --loops nodes', async () => {
-    await write({ [GPU]: USB });
-    for (const path of [AMD, ARM]) await label(path, { [USB]: 'true' });
-    const alone = await run('--loops', 'labels');
-    for (const path of [AMD, ARM]) await eventually(path, `${GPU}=true`, `${USB}=true`);
-    await alone.stop();
-    const requests = product.cluster.requests().map(({ method, path }) => `${method} ${path}`);
-    expect(
-      requests.filter((line) => /GET .*\/(pods|daemonsets|namespaces)\?/.test(line) && /watch/.test(line)),
-    ).to.deep.equal([]);
-    expect(taintsOf(await product.get(AMD))).to.deep.equal([]);
-    await label(AMD, { [USB]: null });
-    await rm(join(directory, GPU));
-    const nodes = await run('--loops', 'nodes');
-    await product.eventuallyTainted();
-    await nodes.stop();
-    expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=true`]);
-    expect(await world.recorded(AMD)).to.deep.equal([GPU]);
-    await run('--loops', 'labels');
-    await eventually(AMD);
-    await eventually(ARM, `${USB}=true`);
-    expect(taintsOf(await product.get(AMD))).to.deep.equal(['amd64']);
   });
 
   it("are shown by plan, and clean removes exactly archaware's labels", async () => {

@@ -1,6 +1,5 @@
 /** A TCP server that says whatever a test makes it say, byte for byte, and remembers all that it was told. */
 import { createServer, type Socket } from 'node:net';
-import { createServer as createTlsServer } from 'node:tls';
 import { listen } from '../../src/kit/network/listen.ts';
 
 /** The head of one request, as it came. */
@@ -24,32 +23,21 @@ export type HostileServer = {
   connections(): number;
   /** Answers a path, whatever its query; `*` answers all others. */
   on(path: string, speak: Speak): void;
-  /** What it says to a new connection before it is asked anything; it then listens to nothing. */
-  greet(speak: (socket: Socket) => void): void;
   /** Forgets the answers that were set. */
   behave(): void;
   stop(): Promise<void>;
 };
 
-/** Starts one on 127.0.0.1, with TLS where it is given a certificate. It answers 404 where no answer was set. */
-export async function startHostileServer(tls?: {
-  readonly certificate: string;
-  readonly key: string;
-}): Promise<HostileServer> {
+/** Starts one on 127.0.0.1. It answers 404 where no answer was set. */
+export async function startHostileServer(): Promise<HostileServer> {
   const answers = new Map<string, Speak>();
   const asked: Asked[] = [];
   const sockets = new Set<Socket>();
-  let greeting: ((socket: Socket) => void) | undefined;
   let connections = 0;
 
   const accept = (socket: Socket): void => {
     // Clients go away in the middle of things; that is what they are here for.
     socket.on('error', () => undefined);
-    if (greeting !== undefined) {
-      socket.resume();
-      greeting(socket);
-      return;
-    }
     let pending = '';
     socket.setEncoding('latin1').on('data', (text: string) => {
       // A TLS handshake, which is how an insecure registry is tried first: says what a server for plain http says.
@@ -63,27 +51,19 @@ export async function startHostileServer(tls?: {
       }
     });
   };
-  const server =
-    tls === undefined ? createServer(accept) : createTlsServer({ cert: tls.certificate, key: tls.key }, accept);
+  const server = createServer(accept);
   server.on('connection', (socket: Socket) => {
     connections += 1;
     sockets.add(socket);
     socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
   });
-  server.on('tlsClientError', () => undefined);
   const port = await listen(server, '127.0.0.1:0');
   return {
     port,
     asked,
     connections: () => connections,
     on: (path, speak) => void answers.set(path, speak),
-    greet(speak) {
-      greeting = speak;
-    },
-    behave() {
-      answers.clear();
-      greeting = undefined;
-    },
+    behave: () => answers.clear(),
     async stop() {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));

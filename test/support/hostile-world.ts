@@ -1,6 +1,5 @@
 /** A hostile registry, an honest one, and something internal that nobody may reach, around one resolver. */
 import { expect } from 'chai';
-import { createAuthority } from '../../hack/cluster/certificates.ts';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { Resolution } from '../../src/oci/resolver.ts';
@@ -28,10 +27,6 @@ import {
 export type Answers = readonly string[] | (() => readonly string[] | Promise<readonly string[]>);
 
 export type WorldOptions = {
-  /** Every name may lead to 127.0.0.1: redirects and realms reach the honest registry, and what they bring is seen there. */
-  readonly reachable?: boolean;
-  /** The hostile registry speaks TLS, and nobody named it as insecure. */
-  readonly isVerified?: boolean;
   /** Milliseconds for one request; a whole lookup gets three times that. It is short for tests in which the deadline ends the lookup. */
   readonly timeoutMs?: number;
 };
@@ -75,17 +70,8 @@ export function base64(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-let madeAuthority: ReturnType<typeof createAuthority> | undefined;
-/** The same one for every world, because its keys take long to make. */
-function hostileAuthority(): ReturnType<typeof createAuthority> {
-  madeAuthority ??= createAuthority('hostile');
-  return madeAuthority;
-}
-
 export async function startHostileWorld(options: WorldOptions = {}): Promise<HostileWorld> {
-  const authority = options.isVerified === true ? hostileAuthority() : undefined;
-  const evil = await startHostileServer(authority?.issue('evil.test', ['evil.test', 'other.test']));
-  const [bank, canary] = [await startHostileServer(), await startHostileServer()];
+  const [evil, bank, canary] = [await startHostileServer(), await startHostileServer(), await startHostileServer()];
   const hosts = {
     evil: `evil.test:${evil.port}`,
     bank: `bank.test:${bank.port}`,
@@ -93,7 +79,7 @@ export async function startHostileWorld(options: WorldOptions = {}): Promise<Hos
   };
   const names = new Map<string, Answers>();
   const settle = (): void => {
-    for (const name of ['evil.test', 'other.test', 'wrong.test', 'bank.test', 'canary.test', 'localhost']) {
+    for (const name of ['evil.test', 'bank.test', 'canary.test', 'localhost']) {
       names.set(name, ['127.0.0.1']);
     }
     evil.behave();
@@ -102,10 +88,8 @@ export async function startHostileWorld(options: WorldOptions = {}): Promise<Hos
     bank.on('*', guarded(manifest(indexOf('linux/ppc64le'))));
   };
   settle();
-  const harness = startResolver(authority === undefined ? [hosts.evil, hosts.bank] : [hosts.bank], {
+  const harness = startResolver([hosts.evil, hosts.bank], {
     timeoutMs: options.timeoutMs ?? 20_000,
-    addresses: options.reachable === true ? { allow: ['127.0.0.1/32'] } : {},
-    authorities: () => (authority === undefined ? [] : [authority.certificate]),
     pullSecrets: async () => [pullSecret('both', { [hosts.evil]: EVIL_LOGIN, [hosts.bank]: BANK_LOGIN })],
     lookup: (name, _options, callback) => {
       const answers = names.get(name) ?? [];

@@ -5,7 +5,6 @@ import type { ReportedWorkload } from '../../../src/analysis/readiness/report.ts
 import { renderHtml } from '../../../src/cli/report/html/html.ts';
 import { html } from '../../../src/cli/report/html/markup.ts';
 import { SCRIPT } from '../../../src/cli/report/html/script.ts';
-import { STYLE } from '../../../src/cli/report/html/style.ts';
 import { SAMPLE } from '../../analysis/readiness/sample.ts';
 import { HOSTILE_NAMES, hostileReport } from '../../browser/reports.ts';
 
@@ -150,50 +149,3 @@ describe('report -o html', () => {
     expect(page).to.include('<rect class="blocked" x="60%" width="20%" height="100%"/>');
   });
 });
-
-describe('colors of the page', () => {
-  const surfaces = ['page', 'surface', 'raised', 'line', 'warning'];
-  for (const [theme, at] of [
-    ['light', 0],
-    ['dark', 1],
-  ] as const) {
-    it(`have contrast in ${theme}: 4.5 for text, 3 for pictures and borders of fields`, () => {
-      const ratio = (one: string, other: string) => contrast(color(one, at), color(other, at));
-      const low = [
-        ...['text', 'muted', 'accent'].flatMap((text) =>
-          surfaces
-            // Only headers of sorted columns stand on a line.
-            .filter((surface) => text === 'text' || (surface !== 'line' && surface !== 'warning'))
-            .map((surface) => ({ pair: `${text} on ${surface}`, ratio: ratio(text, surface), least: 4.5 })),
-        ),
-        ...['ready', 'pinned', 'blocked', 'missing', 'unknown', 'edge'].map((each) => ({
-          pair: each,
-          ratio: ratio(each, 'surface'),
-          least: 3,
-        })),
-      ].filter(({ ratio: found, least }) => found < least);
-      expect(low).to.deep.equal([]);
-    });
-  }
-});
-
-/** The color of a variable of the style in light (0) or dark (1). */
-function color(name: string, at: 0 | 1): string {
-  const found = new RegExp(`--${name}: light-dark\\((#\\w{6}), (#\\w{6})\\)`).exec(STYLE)?.[at + 1];
-  if (found === undefined) throw new Error(`the style has no color ${name}`);
-  return found;
-}
-
-/** The contrast of two colors, as WCAG 2.2 defines it. */
-function contrast(one: string, other: string): number {
-  const [dark = 0, light = 0] = [luminance(one), luminance(other)].sort((first, second) => first - second);
-  return (light + 0.05) / (dark + 0.05);
-}
-
-function luminance(hex: string): number {
-  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((from) => {
-    const value = Number.parseInt(hex.slice(from, from + 2), 16) / 255;
-    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-}

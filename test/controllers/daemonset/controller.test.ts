@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
-import { readRecord, readRecorded, withRollout } from '../../../src/placement/objects/template-record.ts';
+import { readRecorded, withRollout } from '../../../src/placement/objects/template-record.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { requires, term } from '../../placement/affinities.ts';
 import { failed, known, settings } from '../../placement/objects.ts';
@@ -163,44 +163,6 @@ describe('the reconciliation of a DaemonSet', () => {
     await run();
     expect(asked).to.deep.equal(['app of-account', 'app own']);
     expect(accounts).to.deep.equal(['agent']);
-  });
-
-  it('keeps the tolerations of an earlier taint key while nodes have that taint', async () => {
-    const { put, run, world, now, show } = arrangeDaemonSets();
-    put();
-    await run();
-    show();
-    world.settings = settings({ taints: { ...world.settings.taints, key: 'arch' } });
-    world.liveTaints.add('supported-arch:NoSchedule');
-    await run();
-    expect(now().template.tolerations?.map(({ key }) => key)).to.deep.equal(['supported-arch', 'arch']);
-    show();
-    world.liveTaints.clear();
-    await run();
-    expect(now().template.tolerations?.map(({ key }) => key)).to.deep.equal(['arch']);
-  });
-
-  it('changes tolerations for a node affinity with the mode, in one rollout each', async () => {
-    const { put, run, world, now, show, writes } = arrangeDaemonSets();
-    const has = () => {
-      const record = readRecord(now().recorded);
-      const lists = [shown(now()), record.tolerations.map(({ value }) => value).join(), record.requires.join()];
-      return [...lists, record.past.map(({ value }) => value).join(), JSON.stringify(now().affinity ?? null)];
-    };
-    put();
-    const { authored } = now();
-    await run();
-    show();
-    world.settings = settings({ mode: 'affinity' });
-    expect(await run()).to.include({ outcome: 'written' });
-    expect(has()).to.deep.equal(['', '', 'arm64', 'arm64', JSON.stringify(requires(term('arch In arm64')))]);
-    expect([now().authored, now().template.asked], "not its author's doing").to.deep.equal([authored, undefined]);
-    show();
-    expect(await run()).to.include({ outcome: 'unchanged' });
-    world.settings = settings();
-    expect(await run()).to.include({ outcome: 'written' });
-    expect(has()).to.deep.equal(['arm64', 'arm64', '', '', 'null']);
-    expect(writes.map((text) => text.split(' ')[0])).to.deep.equal(['tolerate', 'require', 'tolerate']);
   });
 
   it('asks for no architecture in the mode affinity where its author does, or where its images are a guess', async () => {
