@@ -9,7 +9,7 @@ import { releasePatch } from '../../src/placement/patch/patch.ts';
 import { placingFor } from '../../src/placement/placing.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { jsonPatch } from '../simulator/objects/patch.ts';
-import { validatePod, validatePodUpdate } from '../simulator/objects/pod-rules.ts';
+import { validatePodUpdate } from '../simulator/objects/pod-rules.ts';
 import { admit, applied, type Circumstances, GATE, injected } from './admissions.ts';
 import { decideCase, failed, input, known, pending, subjectOf, taint } from './objects.ts';
 import { anyPod, indifferentPod } from './random-pods.ts';
@@ -115,49 +115,6 @@ function attracts(pod: JsonObject, node: (typeof NODES)[number]): boolean {
 }
 
 describe('admission of any pod', () => {
-  const pods = fc.tuple(anyPod(IMAGES), circumstances);
-
-  it('changes nothing when it is called again', () => {
-    fc.assert(
-      fc.property(pods, ([pod, given]) => {
-        const first = admit(pod, given);
-        const after = applied(pod, first);
-        expect(admit(after, given)).to.deep.equal({ kind: 'unchanged' });
-        // The same holds if another webhook has changed the order of entries.
-        const { tolerations, schedulingGates } = objectAt(after, 'spec');
-        const turned = (list: unknown) => (Array.isArray(list) ? { list: [...list].reverse() } : {});
-        const other = put(
-          put(after, ['spec', 'tolerations'], turned(tolerations).list),
-          ['spec', 'schedulingGates'],
-          turned(schedulingGates).list,
-        );
-        expect(admit(other, given)).to.deep.equal({ kind: 'unchanged' });
-      }),
-      { numRuns: 50 },
-    );
-  });
-
-  it('keeps every field that it does not know, and every entry that it found', () => {
-    fc.assert(
-      fc.property(pods, ([pod, given]) => {
-        const after = applied(pod, admit(pod, given));
-        expect(unwritten(after)).to.deep.equal(unwritten(pod));
-        expectKept(pod, after);
-      }),
-      { numRuns: 50 },
-    );
-  });
-
-  it("is accepted by the API server's rules", () => {
-    fc.assert(
-      fc.property(pods, ([pod, given]) => {
-        fc.pre(validatePod({ ...pod }).length === 0);
-        expect(validatePod({ ...applied(pod, admit(pod, given)) })).to.deep.equal([]);
-      }),
-      { numRuns: 50 },
-    );
-  });
-
   /** The nodes that a pod may run on: neither its affinity nor a taint keeps it off. */
   const nodesOf = (pod: JsonObject) =>
     NODES.filter((node) => obstaclesTo(readDemands(objectAt(pod, 'spec')), node).length === 0);
