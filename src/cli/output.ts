@@ -44,6 +44,21 @@ export function table(header: readonly string[], rows: readonly (readonly string
     .join('');
 }
 
+/** Returns a table under its title; empty if it has no rows. */
+export function titled(
+  title: string,
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  columns?: number,
+): string {
+  return rows.length === 0 ? '' : `${title}\n${table(header, rows, columns)}`;
+}
+
+/** Joins the parts of a text by empty lines. Those that are empty are left out. */
+export function paragraphs(parts: readonly string[]): string {
+  return parts.filter((part) => part !== '').join('\n');
+}
+
 /** Returns `Deployment shop/web`, without the namespace if there is none. */
 export function nameOf(of: { readonly kind: string; readonly namespace?: string; readonly name: string }): string {
   return `${of.kind} ${of.namespace ? `${of.namespace}/` : ''}${of.name}`;

@@ -41,7 +41,7 @@ import { createWriter } from '../../kube/writer.ts';
 import { STATUS_CONFIG_MAP } from '../../names.ts';
 import { taintKind } from '../../placement/nodes/node.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { counted, table, valueText } from '../output.ts';
+import { counted, paragraphs, table, titled, valueText } from '../output.ts';
 import { createPaint, type Tone } from '../paint.ts';
 import { readNodePools } from '../survey/survey.ts';
 
@@ -339,25 +339,27 @@ export function printOutcome(
   const { unlisted, steps } = work;
   const { removed, left, kept } = outcome;
   if (output !== 'table') {
-    print(
-      valueText(
-        { removed, left, ...(kept.length > 0 ? { kept } : {}), ...(pools.length > 0 ? { pools } : {}) },
-        output,
-      ),
-    );
+    const more = { ...(kept.length > 0 ? { kept } : {}), ...(pools.length > 0 ? { pools } : {}) };
+    print(valueText({ removed, left, ...more }, output));
     return;
   }
   const paint = createPaint(context);
   const [tone, text] = verdictOf(outcome, work);
-  print(`${paint.marks ? `${paint.mark(tone)} ` : ''}${paint.bold(text)}\n\n`);
   const [header, rows] = steps ? [PLAN_HEADER, steps] : [RESULT_HEADER, resultRows(outcome, unlisted)];
-  print(table(header, rows, columns));
-  const title = steps ? 'What clean would do.' : 'Left.';
-  if (left.length > 0) print(`\n${title}\n${table(steps ? PLANNED_HEADER : LEFT_HEADER, leftRows(left), columns)}`);
-  if (kept.length > 0)
-    print(`\nKept: what archaware added to them is harmless.\n${table(LEFT_HEADER, leftRows(kept), columns)}`);
-  if (pools.length > 0) print(`\nPools whose next nodes may be tainted again.\n${poolTable(pools, columns)}`);
+  const [title, leftHeader] = steps ? ['What clean would do.', PLANNED_HEADER] : ['Left.', LEFT_HEADER];
+  const poolRows = pools.map((pool) => [pool.kind, pool.name, String(pool.nodes), pool.certain ? 'yes' : 'perhaps']);
+  print(
+    paragraphs([
+      `${paint.marks ? `${paint.mark(tone)} ` : ''}${paint.bold(text)}\n`,
+      table(header, rows, columns),
+      titled(title, leftHeader, leftRows(left), columns),
+      titled('Kept: what archaware added to them is harmless.', LEFT_HEADER, leftRows(kept), columns),
+      titled('Pools whose next nodes may be tainted again.', POOL_HEADER, poolRows, columns),
+    ]),
+  );
 }
+
+const POOL_HEADER = ['KIND', 'NAME', 'TAINTED NODES', 'SETS THE TAINT'] as const;
 
 /** Returns what is left of archaware, in one sentence. */
 function verdictOf(
@@ -381,9 +383,4 @@ function verdictOf(
   return isBlind
     ? ['warning', 'Nothing was found, but perhaps not everything.']
     : ['good', `Nothing of archaware is left${but}.`];
-}
-
-function poolTable(pools: readonly TaintingPool[], columns: number | undefined): string {
-  const rows = pools.map((pool) => [pool.kind, pool.name, String(pool.nodes), pool.certain ? 'yes' : 'perhaps']);
-  return table(['KIND', 'NAME', 'TAINTED NODES', 'SETS THE TAINT'], rows, columns);
 }

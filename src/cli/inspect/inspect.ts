@@ -11,7 +11,7 @@ import { loginText } from '../../oci/sentences.ts';
 import { answerLocally, intersect } from '../../placement/images.ts';
 import { few } from '../../placement/reasons.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
-import { bytesText, counted, insideText, platformText, table, valueText } from '../output.ts';
+import { bytesText, counted, insideText, paragraphs, platformText, table, titled, valueText } from '../output.ts';
 import { createPaint, type Paint, type Tone } from '../paint.ts';
 
 type Inspected = {
@@ -159,28 +159,19 @@ function render(results: readonly Inspected[], columns: number | undefined): str
     result.skipped.map(({ digest, reason }) => [result.image, reason, digest ?? '']),
   );
   const failed = results.flatMap(({ image, error }) => (error === undefined ? [] : [[image, error.message]]));
-  const errors = failed.length === 0 ? '' : `\nNot resolved.\n${table(['IMAGE', 'MESSAGE'], failed, columns)}`;
-  const left = skipped.length === 0 ? '' : `\nLeft out.\n${table(['IMAGE', 'REASON', 'DIGEST'], skipped, columns)}`;
   const notes = results.flatMap(({ image, platforms, only, isBundle }) =>
     [...runtimeNotes(only), ...(isBundle ? [BUNDLE] : platformNotes(platforms))].map((note) => [image, note]),
   );
-  const noted = notes.length === 0 ? '' : `\nNotes.\n${table(['IMAGE', 'NOTE'], notes, columns)}`;
-  return (
-    table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows, columns) +
-    programsText(results, columns) +
-    errors +
-    noted +
-    left
-  );
-}
-
-/** A table of what was read out of the layers; empty without `--deep`. */
-function programsText(results: readonly Inspected[], columns: number | undefined): string {
-  const rows = results.flatMap(({ image, deep = [] }) =>
+  const programs = results.flatMap(({ image, deep = [] }) =>
     deep.map((each) => [image, each.verdict, insideText(each), each.reason ?? '', bytesText(each.bytesRead)]),
   );
-  if (rows.length === 0) return '';
-  return `\nPrograms.\n${table(['IMAGE', 'VERDICT', 'PROGRAM', 'REASON', 'READ'], rows, columns)}`;
+  return paragraphs([
+    table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows, columns),
+    titled('Programs.', ['IMAGE', 'VERDICT', 'PROGRAM', 'REASON', 'READ'], programs, columns),
+    titled('Not resolved.', ['IMAGE', 'MESSAGE'], failed, columns),
+    titled('Notes.', ['IMAGE', 'NOTE'], notes, columns),
+    titled('Left out.', ['IMAGE', 'REASON', 'DIGEST'], skipped, columns),
+  ]);
 }
 
 const BUNDLE =

@@ -1,7 +1,7 @@
 import { byName, type JudgedWorkload } from '../../analysis/workloads/overview.ts';
 import { describeHeld, few } from '../../placement/reasons.ts';
 import { PART_TEXTS } from '../../placement/refused-parts.ts';
-import { table, wrapped } from '../output.ts';
+import { paragraphs, table, titled, wrapped } from '../output.ts';
 import type { Paint } from '../paint.ts';
 import { describePatch } from './patch-text.ts';
 import type { NamedObject, Plan, Seen } from './plan-shape.ts';
@@ -51,7 +51,7 @@ export function planText(plan: Plan, seen: Seen, options: TextOptions): string {
       columns,
     );
   };
-  const sections = [
+  return paragraphs([
     head.map((line) => `${headLine(line, paint)}\n`).join(''),
     workloadsText(plan.workloads, isWide, columns),
     changes.length === 0
@@ -62,7 +62,7 @@ export function planText(plan: Plan, seen: Seen, options: TextOptions): string {
             ? describePatch(change.patch, change.kind)
             : brief('detail' in change ? change.detail : describePatch(change.patch, change.kind), taint),
         ]),
-    section(
+    titled(
       'New pods would require, by the review of their creation. Pods that exist keep what they have.',
       ['KIND', 'NAMESPACE', 'NAME', 'REQUIRES'],
       plan.newPods.map(({ kind, namespace = '', name, requires }) => [
@@ -77,7 +77,7 @@ export function planText(plan: Plan, seen: Seen, options: TextOptions): string {
       return `${heading}\n${objects(entries, ['STATE', 'IMAGES'], cells)}`;
     }),
     unknownImages(plan, seen, { byPod, isWide, columns }),
-    section(
+    titled(
       'Refused by the API server in a dry run: allow this before archaware is installed (docs/security.md, "Other admission plug-ins").',
       ['KIND', 'NAMESPACE', 'NAME', 'PART', 'REFUSAL'],
       plan.refused.map(({ kind, namespace = '', name, parts, message }) => [
@@ -87,7 +87,7 @@ export function planText(plan: Plan, seen: Seen, options: TextOptions): string {
       ]),
       columns,
     ),
-    section(
+    titled(
       'NodePools with problems.',
       ['NODEPOOL', 'SEVERITY', 'PROBLEM'],
       pools.map(({ name, severity, problem }) => [name, severity, problem]),
@@ -97,8 +97,7 @@ export function planText(plan: Plan, seen: Seen, options: TextOptions): string {
       ? ''
       : `Configured architectures that no node has.\n${absent.map((note) => `${note}\n`).join('')}`,
     closingText(closing, options),
-  ];
-  return sections.filter((text) => text !== '').join('\n');
+  ]);
 }
 
 /** Marks a line of the counts: its number is good where it is 0. */
@@ -181,7 +180,7 @@ function workloadsText(all: readonly JudgedWorkload[], isWide: boolean, columns:
   });
   const header = ['KIND', 'NAMESPACE', 'NAME', ...(isWide ? ['RUNS ON'] : []), 'STATE', 'WHY'];
   const title = isWide ? 'All workloads.' : 'Workloads on a wrong node, Pending, or without a node that can run them.';
-  return section(title, header, rows, columns);
+  return titled(title, header, rows, columns);
 }
 
 function statesOf({ onWrongNode, pendingAtRestart, pendingNow, reach }: JudgedWorkload): string[] {
@@ -245,13 +244,4 @@ function grouped<T extends NamedObject>(
       byName(one.named, other.named) ||
       (one.cells.join(' ') < other.cells.join(' ') ? -1 : 1),
   );
-}
-
-function section(
-  title: string,
-  header: readonly string[],
-  rows: readonly (readonly string[])[],
-  columns: number | undefined,
-): string {
-  return rows.length === 0 ? '' : `${title}\n${table(header, rows, columns)}`;
 }

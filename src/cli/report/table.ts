@@ -1,7 +1,7 @@
 import type { Report, ReportedWorkload } from '../../analysis/readiness/report.ts';
 import { printable } from '../../kit/printable.ts';
 import { READINESS_STATES, type ReadinessState } from '../../placement/readiness/readiness-states.ts';
-import { cutMiddle, nameOf, table, wrapped } from '../output.ts';
+import { cutMiddle, nameOf, paragraphs, table, titled, wrapped } from '../output.ts';
 import { briefReason, bytesText, coresText, headlines, moneyText, newerTagOf, percent } from './texts.ts';
 
 /** The width of sentences where standard output is not a terminal. Tables are as wide as they need there: what is cut is lost. */
@@ -13,17 +13,15 @@ const MOST_DETAILED = 2;
 /** Returns the report for a terminal: what can move, what cannot and why, and which images hold back most. */
 export function reportTable(report: Report, columns: number | undefined, namedTargets: boolean): string {
   const width = columns === undefined ? Number.POSITIVE_INFINITY : Math.max(NARROWEST, columns);
-  const { targets, groups = [] } = report;
+  const { targets } = report;
   const detailed = namedTargets ? targets : mostInteresting(report);
   const others = targets.filter((target) => !detailed.includes(target));
-  return [
+  return paragraphs([
     summaryTable(report),
     ...detailed.map((target) => details(report, target, width)),
-    groups.length === 0 ? '' : groupTable(report, width),
+    groupTable(report, width),
     others.length === 0 ? '' : `--to ${others[0]} shows the workloads and images of another target.\n`,
-  ]
-    .filter((section) => section !== '')
-    .join('\n');
+  ]);
 }
 
 /** Returns the targets whose details are shown if none was named: those that the cluster has nodes of, else the furthest ones. */
@@ -83,17 +81,13 @@ function details(report: Report, target: string, width: number): string {
   const header = ['FREES CPU', 'WORKLOADS', 'THEN', 'IMAGE'];
   if (ranked.some(({ saves }) => saves !== undefined)) header.unshift('SAVES');
   const workloadWidth = Math.floor(width * 0.4);
-  return [
+  const stuckHeader = ['STATE', 'WORKLOAD', 'CPU', 'WHY'];
+  const best = `Images to build for ${target}, the most useful first.`;
+  return paragraphs([
     `${lines.join('\n')}\n`,
-    stuck.length === 0
-      ? ''
-      : `Not ready for ${target}.\n${fitted(['STATE', 'WORKLOAD', 'CPU', 'WHY'], stuck, width, workloadWidth)}`,
-    rebuilds.length === 0
-      ? ''
-      : `Images to build for ${target}, the most useful first.\n${fitted(header, rebuilds, width, width, cutMiddle)}`,
-  ]
-    .filter((section) => section !== '')
-    .join('\n');
+    titled(`Not ready for ${target}.`, stuckHeader, fitted(stuckHeader, stuck, width, workloadWidth)),
+    titled(best, header, fitted(header, rebuilds, width, width, cutMiddle)),
+  ]);
 }
 
 function groupTable(report: Report, width: number): string {
@@ -106,17 +100,17 @@ function groupTable(report: Report, width: number): string {
     ...targets.map((target) => percent(found[target]?.readyShare ?? 0)),
   ]);
   const header = ['GROUP', 'WORKLOADS', 'CPU', 'MEMORY', ...targets.map((target) => target.toUpperCase())];
-  return `By ${printable(groupBy, 200)}.\n${table(header, rows)}`;
+  return titled(`By ${printable(groupBy, 200)}.`, header, rows);
 }
 
-/** Returns a table that is at most `width` wide: the second column is cut to `most`, and the last one to what is left. */
+/** Returns the rows of a table that is at most `width` wide: the second column is cut to `most`, and the last one to what is left. */
 function fitted(
   header: readonly string[],
   rows: readonly (readonly string[])[],
   width: number,
   most: number,
   cutLast = cutEnd,
-): string {
+): string[][] {
   const last = header.length - 1;
   const cut = rows.map((row) =>
     row.map((cell, column) =>
@@ -127,10 +121,7 @@ function fitted(
     .slice(0, last)
     .map((title, column) => Math.max(title.length, ...cut.map((row) => (row[column] ?? '').length)));
   const left = Math.max(20, width - widths.reduce((sum, each) => sum + each + 2, 0));
-  return table(
-    header,
-    cut.map((row) => row.map((cell, column) => (column === last ? cutLast(cell, left) : cell))),
-  );
+  return cut.map((row) => row.map((cell, column) => (column === last ? cutLast(cell, left) : cell)));
 }
 
 function cutEnd(text: string, most: number): string {

@@ -3,7 +3,7 @@ import type { Report, ReportedWorkload } from '../../analysis/readiness/report.t
 import { printable } from '../../kit/printable.ts';
 import type { NamespaceReport } from '../../placement/objects/namespace.ts';
 import { few } from '../../placement/reasons.ts';
-import { ageText, counted, table } from '../output.ts';
+import { ageText, counted, paragraphs, table, titled } from '../output.ts';
 import { briefReason } from './texts.ts';
 
 /** What the text for a team needs beside the report. */
@@ -38,15 +38,12 @@ export function teamText(report: Report, { namespace, now, seen }: TeamOptions, 
     .slice(0, MOST_WAITING)
     .map(({ name, since, why }) => [name, ageText(now - Date.parse(since), ['d', 'h', 'm', 's']), why]);
   const more = waiting.length > MOST_WAITING ? `and ${waiting.length - MOST_WAITING} more\n` : '';
-  return [
+  const title = `Waits for a node; archaware explain POD -n ${namespace} says more.`;
+  return paragraphs([
     `${lines.map((line) => printable(line, 4_000)).join('\n')}\n`,
     table(['WORKLOAD', 'PODS', 'RUNS ON', 'CAN RUN ON', 'HELD BACK BY'], rows, columns),
-    ...(pods.length === 0
-      ? []
-      : [
-          `Waits for a node; archaware explain POD -n ${namespace} says more.\n${table(['POD', 'SINCE', 'WHY'], pods, columns)}${more}`,
-        ]),
-  ].join('\n');
+    titled(title, ['POD', 'SINCE', 'WHY'], pods, columns) + more,
+  ]);
 }
 
 function runsText(workloads: readonly ReportedWorkload[], waiting: number): string {
