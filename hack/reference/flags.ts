@@ -1,6 +1,6 @@
 import type { Flag } from '../../src/cli/command.ts';
-import { COMMON_FLAGS } from '../../src/cli/command-words.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
+import { COMMON_FLAGS } from '../../src/cli/flags.ts';
 import { code, codes, join, type Part, table } from './markdown.ts';
 
 /** The flags of the commands. One that several commands have in the same words stands once, with their names. */

@@ -3,19 +3,16 @@ import { ConfigurationError } from '../config/shown-problems.ts';
 import { nearest } from '../kit/nearest.ts';
 import type { Command, Invocation } from './command.ts';
 import type { CommonWords } from './command-context.ts';
-import { type Arguments, COMMON_FLAGS, configFlags, configWords, parse } from './command-words.ts';
+import { type Arguments, configFlags, configWords, parse } from './command-words.ts';
 import { COMMANDS } from './commands.ts';
 import { refusalBesideController } from './deployed.ts';
 import { failureLines } from './failure.ts';
-import { INSTALLATION, readInstallation } from './flags.ts';
+import { INSTALLATION, MACHINE_FORMS, readInstallation } from './flags.ts';
 import { escaped } from './output.ts';
 import { hasColors } from './paint.ts';
 
 /** The command that completion scripts call. It is not in the help. */
 const COMPLETE = '__complete';
-
-/** What `--output` of most commands can be. */
-const MACHINE_FORMS: readonly string[] = ['table', 'json', 'yaml'];
 
 /** Runs one command line and returns its exit code. Errors are printed as lines that say what to do. */
 export async function runCommandLine(words: readonly string[], given: Surroundings): Promise<number> {
@@ -24,7 +21,7 @@ export async function runCommandLine(words: readonly string[], given: Surroundin
   try {
     if (words[0] === COMPLETE) {
       const { complete } = await import('./completion/complete.ts');
-      await complete(words.slice(1), COMMANDS, COMMON_FLAGS, surroundings);
+      await complete(words.slice(1), surroundings);
       return EXIT.done;
     }
     const { argv, help: asked } = await parse(withoutHelpCommand(words), surroundings);

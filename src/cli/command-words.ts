@@ -8,38 +8,8 @@ import { ConfigurationError } from '../config/shown-problems.ts';
 import type { Command, Flag } from './command.ts';
 import type { ConfigWords } from './command-context.ts';
 import { COMMANDS } from './commands.ts';
-import { commonFlagsOf } from './flags.ts';
+import { COMMON_FLAGS, commonFlagsOf } from './flags.ts';
 import { PROGRAM } from './program.ts';
-
-/** The flags of every command. */
-export const COMMON_FLAGS: readonly Flag[] = [
-  {
-    name: 'kubeconfig',
-    value: 'FILE',
-    text: 'Kubeconfig file; default: the service account of the pod, else KUBECONFIG, else ~/.kube/config',
-  },
-  { name: 'context', value: 'NAME', text: 'Context of the kubeconfig' },
-  {
-    name: 'config',
-    value: 'FILE',
-    text: 'Configuration file (YAML; - is standard input), or a ConfigMap or Helm values that contain one',
-  },
-  {
-    name: 'output',
-    letter: 'o',
-    value: 'FORM',
-    choices: ['table', 'json', 'yaml'],
-    text: 'Output format: table, json, yaml',
-  },
-  {
-    name: 'color',
-    value: 'WHEN',
-    choices: ['auto', 'always', 'never'],
-    text: 'Color results: auto (at a terminal, unless NO_COLOR is set), always, never',
-  },
-  { name: 'log-level', value: 'LEVEL', text: 'The same as --log.level' },
-  { name: 'log-format', value: 'FORMAT', text: 'The same as --log.format' },
-];
 
 /** The text after the flags. Each paragraph is one line: yargs breaks lines at the width of the terminal. */
 const epilogue = (program: string) =>
@@ -123,7 +93,7 @@ function createParser(
     // yargs measures every text, also a hidden one, which would cost each command 20 ms.
     parser.option(path, isShown ? { type: 'string', group: 'Configuration keys:', describe } : HIDDEN);
   }
-  for (const flag of commonFlagsOf(named, COMMON_FLAGS)) addFlag(parser, flag, isHelpAsked ? 'Common:' : undefined);
+  for (const flag of commonFlagsOf(named)) addFlag(parser, flag, isHelpAsked ? 'Common:' : undefined);
   // yargs lays out the help of every command line, which takes as long as all that it lists.
   for (const command of COMMANDS.filter(({ name }) => isHelpAsked || words.includes(name))) {
     parser.command(command.name, command.summary, (own) => describeCommand(own, command, isHelpAsked));
@@ -188,7 +158,7 @@ function textOf(value: unknown): string {
 /** Returns the flags that are configuration keys, as text. Refuses any other flag that is neither common nor of this command. */
 export function configFlags(argv: Arguments, command: Pick<Command, 'flags' | 'forms'>): Record<string, string> {
   const paths = allKeys().map(({ path }) => path);
-  const known = [...commonFlagsOf(command, COMMON_FLAGS), ...command.flags];
+  const known = [...commonFlagsOf(command), ...command.flags];
   const others = [...known.map(({ name }) => name), 'help', 'version'];
   // yargs gives the value of a flag that it knows under both names.
   const lettered = [...COMMON_FLAGS, ...command.flags, { name: 'help', letter: 'h' }];

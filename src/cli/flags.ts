@@ -38,10 +38,42 @@ export function readInstallation(text: string | undefined): Installation | undef
   ]);
 }
 
+/** What `--output` of most commands can be. */
+export const MACHINE_FORMS: readonly string[] = ['table', 'json', 'yaml'];
+
+/** The flag `--output` of a command that has these forms. */
+export function outputFlag(forms: readonly string[]): Flag {
+  return { name: 'output', letter: 'o', value: 'FORM', choices: forms, text: `Output format: ${forms.join(', ')}` };
+}
+
+/** The flags of every command. */
+export const COMMON_FLAGS: readonly Flag[] = [
+  {
+    name: 'kubeconfig',
+    value: 'FILE',
+    text: 'Kubeconfig file; default: the service account of the pod, else KUBECONFIG, else ~/.kube/config',
+  },
+  { name: 'context', value: 'NAME', text: 'Context of the kubeconfig' },
+  {
+    name: 'config',
+    value: 'FILE',
+    text: 'Configuration file (YAML; - is standard input), or a ConfigMap or Helm values that contain one',
+  },
+  outputFlag(MACHINE_FORMS),
+  {
+    name: 'color',
+    value: 'WHEN',
+    choices: ['auto', 'always', 'never'],
+    text: 'Color results: auto (at a terminal, unless NO_COLOR is set), always, never',
+  },
+  { name: 'log-level', value: 'LEVEL', text: 'The same as --log.level' },
+  { name: 'log-format', value: 'FORMAT', text: 'The same as --log.format' },
+];
+
 /** Returns those of the common flags that a command has. It may have one of its own of that name, with other values. */
-export function commonFlagsOf(command: Pick<Command, 'flags' | 'forms'> | undefined, common: readonly Flag[]): Flag[] {
+export function commonFlagsOf(command: Pick<Command, 'flags' | 'forms'> | undefined): Flag[] {
   const isOwn = ({ name }: Flag) => command?.flags.some((own) => own.name === name) === true;
-  return common.filter((flag) => !isOwn(flag) && (flag.name !== 'output' || command?.forms?.length !== 0));
+  return COMMON_FLAGS.filter((flag) => !isOwn(flag) && (flag.name !== 'output' || command?.forms?.length !== 0));
 }
 
 /** Reads the namespace that a command is limited to; undefined: all. Throws ConfigurationError for two answers to that. */

@@ -2,7 +2,7 @@ import { STANDARD_INPUT } from '../../config/config-file.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
-import { DEEP, FILES, inputProblems, LOOKUP_TIMEOUT, NAMESPACE, readLookupTimeout } from '../flags.ts';
+import { DEEP, FILES, inputProblems, LOOKUP_TIMEOUT, NAMESPACE, outputFlag, readLookupTimeout } from '../flags.ts';
 import { readArchitectures } from '../report/options.ts';
 
 const FORMS: readonly string[] = ['table', 'json', 'yaml', 'markdown'];
@@ -32,7 +32,7 @@ export const checkCommand: Command = {
     { ...NAMESPACE, text: 'Namespace of objects that name none, for policies; default: default' },
     DEEP,
     LOOKUP_TIMEOUT,
-    { name: 'output', letter: 'o', value: 'FORM', choices: FORMS, text: `Output format: ${FORMS.join(', ')}` },
+    outputFlag(FORMS),
   ],
   examples: [
     ['check -f deployment.yaml --on amd64,arm64', 'Check a manifest'],

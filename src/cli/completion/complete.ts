@@ -1,11 +1,12 @@
 import { connect } from '../../app/connect.ts';
 import type { Surroundings } from '../../app/surroundings.ts';
-import { allKeys } from '../../config/keys.ts';
+import { allKeys, type ConfigKey } from '../../config/keys.ts';
 import { objectAt, stringAt } from '../../kit/json.ts';
 import { contextNames } from '../../kube/access.ts';
 import { readAll } from '../../kube/read.ts';
 import type { Command, Flag } from '../command.ts';
 import { ownContext } from '../command-context.ts';
+import { COMMANDS } from '../commands.ts';
 import { commonFlagsOf } from '../flags.ts';
 import { KINDS } from '../survey/kind-paths.ts';
 
@@ -13,16 +14,8 @@ import { KINDS } from '../survey/kind-paths.ts';
 const PATIENCE_MS = 2_000;
 
 /** Prints the candidates for the last word, one on a line. Never fails: without an answer of the cluster there are fewer of them. */
-export async function complete(
-  words: readonly string[],
-  commands: readonly Command[],
-  common: readonly Flag[],
-  surroundings: Surroundings,
-): Promise<void> {
-  const keys = allKeys();
-  const paths = keys.map(({ path }) => path);
-  const valuesOf = (path: string) => keys.find((key) => key.path === path)?.choices ?? [];
-  const found = candidatesFor(words, commands, common, paths, valuesOf);
+export async function complete(words: readonly string[], surroundings: Surroundings): Promise<void> {
+  const found = candidatesFor(words, allKeys());
   const current = words.at(-1) ?? '';
   const late = new AbortController();
   const cancel = surroundings.clock.after(PATIENCE_MS, () => late.abort());
@@ -83,19 +76,14 @@ type Candidates = {
 /**
  * Returns what may stand in place of the last word. The words are those after the name of the program; the last one is incomplete,
  * perhaps empty. Nothing at all means a file name, which the shell completes by itself.
- *
- * @param valuesOf the values that a configuration key can have; none if they are not a few words
  */
 export function candidatesFor(
   words: readonly string[],
-  commands: readonly Command[],
-  common: readonly Flag[],
-  keys: readonly string[],
-  valuesOf: (key: string) => readonly string[] = () => [],
+  keys: readonly Pick<ConfigKey, 'path' | 'choices'>[],
 ): Candidates {
   const { before, current, head } = split(words);
-  const command = commands.find(({ name }) => before.includes(name));
-  const flags = [...(command?.flags ?? []), ...commonFlagsOf(command, common)];
+  const command = COMMANDS.find(({ name }) => before.includes(name));
+  const flags = [...(command?.flags ?? []), ...commonFlagsOf(command)];
   const said = {
     namespace: givenFor(before, flags, 'namespace'),
     kubeconfig: givenFor(before, flags, 'kubeconfig'),
@@ -112,13 +100,14 @@ export function candidatesFor(
   // In a list, only the word after the last comma is completed.
   const listed = current.slice(0, current.lastIndexOf(',') + 1);
   if (previous?.value !== undefined) return only(previous.choices ?? [], LIVE[previous.name], listed);
-  if (keys.includes(last.slice(2)) && last.startsWith('--')) return only(valuesOf(last.slice(2)), undefined, listed);
+  const key = keys.find(({ path }) => last === `--${path}`);
+  if (key !== undefined) return only(key.choices, undefined, listed);
   if (current.startsWith('-')) {
     // Short flags first; the keys only when somebody looks for them, because there are more than fifty.
     const named = flags.map(({ name }) => `--${name}`);
-    return only([...named, '--help', ...(/^--\w/.test(current) ? keys.map((key) => `--${key}`) : [])]);
+    return only([...named, '--help', ...(/^--\w/.test(current) ? keys.map(({ path }) => `--${path}`) : [])]);
   }
-  if (command === undefined) return only(commands.map(({ name }) => name));
+  if (command === undefined) return only(COMMANDS.map(({ name }) => name));
   const operands = before.slice(before.indexOf(command.name) + 1).filter((word) => !word.startsWith('-'));
   if (command.hasPodOperands) return { ...only([]), ...objectNames(operands.at(-1), current, command, only) };
   return only(operands.length === 0 ? (command.operandChoices ?? []) : []);

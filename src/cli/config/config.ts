@@ -4,7 +4,7 @@ import { readRoutes } from '../../app/registries/operator-files.ts';
 import { type Context, EXIT, type Surroundings } from '../../app/surroundings.ts';
 import { readConfigOrInput } from '../../config/config-file.ts';
 import { jsonSchema } from '../../config/json-schema.ts';
-import { allKeys, valueAt } from '../../config/keys.ts';
+import { allKeys, isWithin, valueAt } from '../../config/keys.ts';
 import { type Loaded, loadConfig, unknownKey } from '../../config/load.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { inputName } from '../manifest-objects.ts';
@@ -22,8 +22,8 @@ export function printConfig(
 ): number {
   checkRoutes({ config, sources });
   const keys = allKeys();
-  const isNamed = (path: string) => named.length === 0 || named.some((name) => within(name, path));
-  const unknown = named.filter((name) => !keys.some(({ path }) => within(name, path)));
+  const isNamed = (path: string) => named.length === 0 || named.some((name) => isWithin(name, path));
+  const unknown = named.filter((name) => !keys.some(({ path }) => isWithin(name, path)));
   if (unknown.length > 0) throw new ConfigurationError(unknown.map((name) => unknownKey(name, keys)));
   const chosen = keys.filter(
     ({ path }) => isNamed(path) && !(changed && (sources.get(path) ?? 'default') === 'default'),
@@ -38,11 +38,6 @@ export function printConfig(
     print(table(['KEY', 'VALUE', 'SOURCE'], text));
   } else print(valueText(rows, output));
   return EXIT.done;
-}
-
-/** Whether a name is a key, or a group that the key is in. */
-function within(name: string, path: string): boolean {
-  return path === name || path.startsWith(`${name}.`);
 }
 
 /** Prints the JSON Schema of the configuration file. */

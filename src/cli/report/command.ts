@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
-import { ALL_NAMESPACES, FILES, INSTALLATION, inputProblems, LOOKUP_TIMEOUT, SELECTOR } from '../flags.ts';
+import { ALL_NAMESPACES, FILES, INSTALLATION, inputProblems, LOOKUP_TIMEOUT, outputFlag, SELECTOR } from '../flags.ts';
 import { reportOptions } from './options.ts';
 
 /** What `--output` of the report can be. */
@@ -60,7 +60,7 @@ export const reportCommand: Command = {
       text: 'Prices of nodes by one of their labels, such as the instance type (YAML)',
     },
     LOOKUP_TIMEOUT,
-    { name: 'output', letter: 'o', value: 'FORM', choices: FORMS, text: `Output format: ${FORMS.join(', ')}` },
+    outputFlag(FORMS),
     INSTALLATION,
   ],
   examples: [

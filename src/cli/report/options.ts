@@ -61,21 +61,9 @@ export function reportOptions(invocation: Invocation): ReportOptions {
 }
 
 /** Returns what `explain namespace/NAME` asks: the report for the people of a namespace. */
-export function teamReport(invocation: Pick<Invocation, 'text' | 'form'>, namespace: string): ReportOptions {
-  return {
-    form: invocation.form,
-    targets: undefined,
-    files: [],
-    namespace,
-    selector: readSelectorFlag(),
-    selectorText: '',
-    grouping: undefined,
-    newer: false,
-    failUnder: undefined,
-    lookupTimeoutMs: readLookupTimeout(invocation),
-    forTeam: true,
-    prices: undefined,
-  };
+export function teamReport(invocation: Invocation, namespace: string): ReportOptions {
+  // `explain` has none of the other flags of `report`.
+  return { ...reportOptions(invocation), namespace, forTeam: true };
 }
 
 /** Reads a flag that may be given several times, each with architectures separated by commas; undefined if it is not given. */
