@@ -1,12 +1,9 @@
 /** The ledger records what `clean` removed and what it left. So there is a closing table even if the work is interrupted. */
 
+import { type NamedObject, objectName } from '../placement/objects/kinds.ts';
+
 /** A trace of archaware that is still there, and why. */
-export type Left = {
-  readonly kind: string;
-  readonly namespace?: string;
-  readonly name: string;
-  readonly reason: string;
-};
+export type Left = NamedObject & { readonly reason: string };
 
 const NO_COUNTS = {
   configurations: 0,
@@ -23,10 +20,7 @@ type OutcomeCounts = Readonly<typeof NO_COUNTS>;
 /** A kind of trace, which is a row of the closing table. `controllers` are only reported, never removed. */
 export type Row = Exclude<keyof OutcomeCounts, 'labels'> | 'controllers';
 
-export type Item = {
-  readonly kind: string;
-  readonly namespace?: string;
-  readonly name: string;
+export type Item = NamedObject & {
   /** How many labels of archaware a node has. The row of labels counts them together with the node. */
   readonly labels?: number;
 };
@@ -92,8 +86,7 @@ export function createLedger() {
       const kept: Left[] = [];
       for (const [row, entries] of rows) {
         for (const { item, state, reason: why = reason } of entries.values()) {
-          const { kind, namespace, name } = item;
-          const entry = { kind, ...(namespace === undefined ? {} : { namespace }), name, reason: why };
+          const entry = { ...objectName(item), reason: why };
           if (state === 'kept') {
             kept.push(entry);
             continue;

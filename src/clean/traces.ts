@@ -17,7 +17,7 @@ import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture, readNode, taintKind } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
-import type { Owner } from '../placement/objects/kinds.ts';
+import type { NamedObject, Owner } from '../placement/objects/kinds.ts';
 import { type Namespace, readNamespace } from '../placement/objects/namespace.ts';
 import { readPod } from '../placement/objects/pod.ts';
 import { readPodRecord } from '../placement/objects/pod-record.ts';
@@ -47,12 +47,7 @@ export type LookOptions = {
 };
 
 /** An object that belongs to archaware as a whole. */
-export type OwnObject = {
-  readonly kind: string;
-  readonly namespace?: string;
-  readonly name: string;
-  readonly path: string;
-};
+export type OwnObject = NamedObject & { readonly path: string };
 
 /** The name of a pod that needs no further decision. */
 export type PodName = { readonly namespace: string; readonly name: string };

@@ -2,6 +2,7 @@ import { Document, Scalar, visit } from 'yaml';
 import type { Platform } from '../kit/platform.ts';
 import { printable } from '../kit/printable.ts';
 import type { Inside } from '../oci/deep/look-inside.ts';
+import type { NamedObject } from '../placement/objects/kinds.ts';
 
 /** A column is not made narrower than this, so that a name can still be recognised. */
 const LEAST_COLUMN = 12;
@@ -60,7 +61,7 @@ export function paragraphs(parts: readonly string[]): string {
 }
 
 /** Returns `Deployment shop/web`, without the namespace if there is none. */
-export function nameOf(of: { readonly kind: string; readonly namespace?: string; readonly name: string }): string {
+export function nameOf(of: NamedObject): string {
   return `${of.kind} ${of.namespace ? `${of.namespace}/` : ''}${of.name}`;
 }
 

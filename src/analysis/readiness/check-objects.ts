@@ -1,5 +1,6 @@
 import { type ImageAnswer, intersect, onlySchedulable, statementOf } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
+import { type NamedObject, objectName } from '../../placement/objects/kinds.ts';
 import type { Reason } from '../../placement/readiness/readiness-states.ts';
 import { type Assessment, verdictOf } from '../../placement/readiness/target-verdict.ts';
 import { spreadNote } from '../spread.ts';
@@ -7,20 +8,14 @@ import type { Candidate } from './assess.ts';
 import { assess, type Circumstances } from './assess.ts';
 import type { Unit } from './inventory.ts';
 
-type CheckedObject = {
-  readonly kind: string;
-  readonly namespace?: string;
-  readonly name: string;
+type CheckedObject = NamedObject & {
   readonly images: readonly string[];
   /** The architectures of `--on` that all of its images run on. */
   readonly architectures: readonly string[];
 };
 
 /** Something that an object lacks for architectures. */
-export type Missing = {
-  readonly kind: string;
-  readonly namespace?: string;
-  readonly name: string;
+export type Missing = NamedObject & {
   /** Absent if not an image is the cause, but what the object or the configuration says. */
   readonly image?: string;
   readonly containers?: readonly string[];
@@ -40,7 +35,7 @@ export type Check = {
 };
 
 /** What a taint of archaware would do to an object. */
-type CheckNote = Pick<Missing, 'kind' | 'namespace' | 'name' | 'text'>;
+type CheckNote = NamedObject & Pick<Missing, 'text'>;
 
 /** The reasons that count. What pins an object to nodes is its author's choice. */
 const COUNTED: ReadonlySet<Reason['kind']> = new Set(['image', 'lookup', 'statement', 'schedulable']);
@@ -71,11 +66,7 @@ function checkOne(
   answerOf: (image: PodImage, candidate: Candidate) => ImageAnswer,
 ): { object: CheckedObject; missing: Missing[]; notes: CheckNote[] } {
   const assessment = assess(candidate, circumstances, (image) => answerOf(image, candidate));
-  const named = {
-    kind: candidate.kind,
-    ...(candidate.namespace === '' ? {} : { namespace: candidate.namespace }),
-    name: candidate.name,
-  };
+  const named = objectName(candidate);
   const byText = new Map<string, Missing>();
   for (const architecture of on) {
     for (const reason of verdictOf(candidate, assessment, architecture, LEAVING_OUT).reasons) {

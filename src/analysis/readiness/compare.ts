@@ -1,5 +1,6 @@
 import { type ImageAnswer, intersect, type Narrowing, narrowingOf } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
+import { type NamedObject, objectName } from '../../placement/objects/kinds.ts';
 import { usersOf } from '../../placement/readiness/target-verdict.ts';
 import type { Candidate } from './assess.ts';
 import { assess, type Circumstances } from './assess.ts';
@@ -19,11 +20,8 @@ export type ImageChange = {
   readonly gained: readonly string[];
 };
 
-/** The name of a workload in the output. */
-export type WorkloadNamed = { readonly kind: string; readonly namespace?: string; readonly name: string };
-
 /** An image that could not be looked up, so nothing can be said of it. */
-type UnknownImage = WorkloadNamed & {
+type UnknownImage = NamedObject & {
   readonly when: 'before' | 'after';
   readonly containers: readonly string[];
   readonly image: string;
@@ -34,11 +32,11 @@ type UnknownImage = WorkloadNamed & {
 /** The output of `check --compare`. */
 export type Comparison = {
   /** The workloads that are in both. Images whose architectures are the same are not listed. */
-  readonly workloads: readonly (WorkloadNamed & { readonly images: readonly ImageChange[] })[];
+  readonly workloads: readonly (NamedObject & { readonly images: readonly ImageChange[] })[];
   readonly unknown: readonly UnknownImage[];
   /** The workloads that are only in the new manifests, or only in the old ones. Nothing is dropped by them. */
-  readonly added: readonly WorkloadNamed[];
-  readonly removed: readonly WorkloadNamed[];
+  readonly added: readonly NamedObject[];
+  readonly removed: readonly NamedObject[];
 };
 
 /** Both states of what is compared. */
@@ -69,20 +67,16 @@ export function compareWorkloads(
     if (previous === undefined) return [];
     const was = usersIn(previous, circumstances, answerOf);
     const compared = compareImages(was, usersIn(candidate, circumstances, answerOf), on);
-    unknown.push(...compared.unknown.map((each) => ({ ...nameOf(candidate), ...each })));
-    return [{ ...nameOf(candidate), images: compared.changes }];
+    unknown.push(...compared.unknown.map((each) => ({ ...objectName(candidate), ...each })));
+    return [{ ...objectName(candidate), images: compared.changes }];
   });
   const missingIn = (others: ReadonlyMap<string, Candidate>, all: ReadonlyMap<string, Candidate>) =>
-    [...all].flatMap(([key, candidate]) => (others.has(key) ? [] : [nameOf(candidate)]));
+    [...all].flatMap(([key, candidate]) => (others.has(key) ? [] : [objectName(candidate)]));
   return { workloads, unknown, added: missingIn(old, now), removed: missingIn(now, old) };
 }
 
 function keyOf({ kind, namespace, name }: Candidate): string {
   return `${kind} ${namespace || 'default'}/${name}`;
-}
-
-function nameOf({ kind, namespace, name }: Candidate): WorkloadNamed {
-  return { kind, ...(namespace === '' ? {} : { namespace }), name };
 }
 
 /** A container or an image volume with its image. */
@@ -108,7 +102,7 @@ function usersIn(candidate: Candidate, circumstances: Circumstances, answerOf: A
   });
 }
 
-type ComparisonFailure = Omit<UnknownImage, keyof WorkloadNamed>;
+type ComparisonFailure = Omit<UnknownImage, keyof NamedObject>;
 
 /** Compares the images that the workload did not have before: each with the image that it replaces, or with all if it replaces none. */
 function compareImages(

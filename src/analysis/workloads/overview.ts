@@ -3,7 +3,13 @@ import type { Decision } from '../../placement/decide.ts';
 import { type SkipReason, skipFacts } from '../../placement/eligibility.ts';
 import { onlySchedulable, withCompatible } from '../../placement/images.ts';
 import type { Asked } from '../../placement/objects/asked-platform.ts';
-import { isDaemonSetOfAnyGroup, isOfKubernetes, isOtherDaemonSet, shownKind } from '../../placement/objects/kinds.ts';
+import {
+  isDaemonSetOfAnyGroup,
+  isOfKubernetes,
+  isOtherDaemonSet,
+  type NamedObject,
+  shownKind,
+} from '../../placement/objects/kinds.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { lacking, tolerationText } from '../../placement/patch/tolerations.ts';
 import { onlyObserves, usesTaints, wantedTolerations } from '../../placement/placing.ts';
@@ -96,16 +102,12 @@ export function overviewOf(subjects: Iterable<WorkloadSubject>, surroundings: Cl
 }
 
 /** Compares two objects by kind, namespace and name. */
-export function byName(
-  one: { readonly kind: string; readonly namespace?: string; readonly name: string },
-  other: { readonly kind: string; readonly namespace?: string; readonly name: string },
-): number {
-  const [first, second] = [one, other].map(({ kind, namespace = '', name }) => [kind, namespace, name]);
-  for (const [index, part] of (first ?? []).entries()) {
-    const against = second?.[index] ?? '';
-    if (part !== against) return part < against ? -1 : 1;
-  }
-  return 0;
+export function byName(one: NamedObject, other: NamedObject): number {
+  // No name has a NUL, so a longer one never changes the order of what follows it.
+  const keyOf = ({ kind, namespace = '', name }: NamedObject) => [kind, namespace, name].join('\0');
+  const [first, second] = [keyOf(one), keyOf(other)];
+  if (first === second) return 0;
+  return first < second ? -1 : 1;
 }
 
 type WorkloadGroup = {

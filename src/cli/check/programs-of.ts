@@ -1,34 +1,29 @@
 import type { Check, Missing } from '../../analysis/readiness/check-objects.ts';
 import { accessFor } from '../../controllers/image-source.ts';
 import { each } from '../../kit/fairness/each.ts';
-import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
-import { OS_LABEL } from '../../names.ts';
+import { type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 import type { Override } from '../../oci/deep/find-program.ts';
 import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
+import { type NamedObject, objectName } from '../../placement/objects/kinds.ts';
 import { readWorkload } from '../../placement/objects/workload.ts';
 import { insideText, nameOf } from '../output.ts';
 
 /** What the containers of one object start. */
-type Starts = Pick<Missing, 'kind' | 'namespace' | 'name'> & {
+type Starts = NamedObject & {
   readonly os: string;
   readonly containers: readonly { readonly name: string; readonly image: string; readonly override: Override }[];
 };
 
 /** What was found in the layers for one container. */
-type Started = Pick<Missing, 'kind' | 'namespace' | 'name'> & {
-  readonly image: string;
-  readonly container: string;
-} & Inside;
+type Started = NamedObject & Inside & { readonly image: string; readonly container: string };
 
 export type DeepCheck = Check & { readonly deep: readonly Started[] };
 
 type ProgramsOptions = {
   readonly resolver: TagResolver;
   readonly on: readonly string[];
-  /** The namespace of objects that name none. */
-  readonly namespace: string | undefined;
   /** Whether a registry was asked about an image. */
   readonly isAsked: (image: string) => boolean;
   readonly signal: AbortSignal;
@@ -45,9 +40,9 @@ const AT_ONCE = 4;
 export async function withPrograms(
   check: Check,
   objects: readonly JsonObject[],
-  { resolver, on, namespace, isAsked, signal, onDone }: ProgramsOptions,
+  { resolver, on, isAsked, signal, onDone }: ProgramsOptions,
 ): Promise<DeepCheck> {
-  const starts = objects.flatMap((object) => startsOf(object, namespace));
+  const starts = objects.flatMap(startsOf);
   const isChecked = (one: Starts): boolean => check.objects.some((object) => nameOf(object) === nameOf(one));
   const users = starts.filter(isChecked);
   /** The ways in which each image is started, each once. */
@@ -91,10 +86,9 @@ export async function withPrograms(
 function merged(check: Check, deep: readonly Started[]): DeepCheck {
   const lies = deep.filter(({ verdict }) => verdict === 'lies');
   const found = lies.map((lie): Missing => {
-    const { kind, namespace, name, image, container, platform } = lie;
-    const named = { kind, ...(namespace === undefined ? {} : { namespace }), name };
+    const { image, container, platform } = lie;
     const text = `${image} (${container}) ${insideText(lie)}${lie.reason === undefined ? '' : ` (${lie.reason})`}`;
-    return { ...named, image, containers: [container], architectures: [platform.architecture], text };
+    return { ...objectName(lie), image, containers: [container], architectures: [platform.architecture], text };
   });
   const liesFor = (id: string): readonly string[] =>
     lies.filter((lie) => nameOf(lie) === id).map(({ platform }) => platform.architecture);
@@ -143,20 +137,15 @@ export function unknownPrograms({ deep }: DeepCheck): string[] {
     );
 }
 
-function startsOf(object: JsonObject, fallback: string | undefined): Starts[] {
+function startsOf(object: JsonObject): Starts[] {
   const workload = readWorkload(object);
   if (workload === undefined) return [];
-  const { kind, name, spec } = workload;
-  const stated = stringAt(objectAt(object, 'metadata'), 'namespace') || fallback;
-  const namespace = stated === undefined ? workload.namespace : stated;
-  const os = stringAt(objectAt(spec, 'os'), 'name') || stringAt(objectAt(spec, 'nodeSelector'), OS_LABEL) || 'linux';
+  const { spec, template } = workload;
   const containers = ['initContainers', 'containers'].flatMap((list) => listAt(spec, list) ?? []);
   return [
     {
-      kind,
-      ...(namespace === '' ? {} : { namespace }),
-      name,
-      os,
+      ...objectName(workload),
+      os: template.os,
       containers: containers.map((container) => ({
         name: stringAt(container, 'name') ?? '',
         image: stringAt(container, 'image') ?? '',

@@ -10,7 +10,7 @@ import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
 import { code, counted, markdownTable, nameOf, valueText, wrapped } from '../output.ts';
 import { createPaint, type Paint } from '../paint.ts';
-import { circumstancesOf, gatherFiles, notLookedUp, withoutSecrets } from '../survey/workloads.ts';
+import { circumstancesOf, gatherFiles, inNamespace, notLookedUp, withoutSecrets } from '../survey/workloads.ts';
 import { unknownPrograms, withPrograms } from './programs-of.ts';
 
 /** The question of one run of `check`. */
@@ -31,13 +31,13 @@ export async function check(
   { form, files, on, namespace, lookupTimeoutMs, isDeep }: CheckOptions,
 ): Promise<number> {
   const { config, print, note, readInput } = context;
-  const objects = await readObjects(files, readInput);
+  const objects = (await readObjects(files, readInput)).map((object) => inNamespace(object, namespace));
   const seen = { columns: context.columns, paint: createPaint(context) };
   return withLookups(
     context,
     { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
     async ({ resolver, images, registryOf, progress, signal }) => {
-      const units = gatherFiles(objects, namespace).inventory.units();
+      const units = gatherFiles(objects).inventory.units();
       const circumstances = { ...circumstancesOf(config, images, on), assessesAll: true };
       const lookups = createLookups(resolver, registryOf, signal);
       const asked = new Set<string>();
@@ -51,9 +51,7 @@ export async function check(
       const claimed = checkObjects(units, on, circumstances, (image) => lookups.answerTo(withoutSecrets(image)));
       const isAsked = (image: string) => asked.has(image);
       const onDone = (done: number, total: number) => progress.show('images whose layers are read', done, total);
-      const deep = isDeep
-        ? await withPrograms(claimed, objects, { resolver, on, namespace, isAsked, signal, onDone })
-        : undefined;
+      const deep = isDeep ? await withPrograms(claimed, objects, { resolver, on, isAsked, signal, onDone }) : undefined;
       const result = deep ?? claimed;
       progress.end();
       for (const line of deep === undefined ? [] : unknownPrograms(deep)) note(printable(line, 1_000));

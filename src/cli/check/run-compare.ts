@@ -1,16 +1,12 @@
 import type { Candidate } from '../../analysis/readiness/assess.ts';
-import {
-  type Comparison,
-  compareWorkloads,
-  type ImageChange,
-  type WorkloadNamed,
-} from '../../analysis/readiness/compare.ts';
+import { type Comparison, compareWorkloads, type ImageChange } from '../../analysis/readiness/compare.ts';
 import { type Connection, connect } from '../../app/connect.ts';
 import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { printable } from '../../kit/printable.ts';
 import { find } from '../../kube/read.ts';
+import type { NamedObject } from '../../placement/objects/kinds.ts';
 import { createLookups, type LookupQuestion } from '../lookups/lookups.ts';
 import { type Asking, WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
@@ -143,7 +139,7 @@ function lines(comparison: Comparison): string {
 }
 
 /** What was dropped comes before what was only gained. */
-function changesOf({ workloads }: Comparison): { workload: WorkloadNamed; change: ImageChange }[] {
+function changesOf({ workloads }: Comparison): { workload: NamedObject; change: ImageChange }[] {
   const all = workloads.flatMap((workload) => workload.images.map((change) => ({ workload, change })));
   const drops = ({ change }: (typeof all)[number]) => change.dropped.length > 0;
   return [...all.filter(drops), ...all.filter((each) => !drops(each))];

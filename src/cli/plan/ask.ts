@@ -11,6 +11,7 @@ import { ApiError } from '../../kube/errors.ts';
 import { find } from '../../kube/read.ts';
 import { pathOf } from '../../kube/writer.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, FIELD_MANAGER, IGNORE_LABEL } from '../../names.ts';
+import type { NamedObject } from '../../placement/objects/kinds.ts';
 import { withAffinity } from '../../placement/patch/affinity.ts';
 import { lacking, tolerationsFor } from '../../placement/patch/tolerations.ts';
 import { onlyObserves, usesAffinity, usesTaints } from '../../placement/placing.ts';
@@ -85,11 +86,7 @@ async function askOne(
   const notAsked = new Set<string>();
 
   /** Asks for a pod with all parts, and after a refusal for each part alone. */
-  async function askFor(
-    base: JsonObject,
-    parts: readonly PlacedPart[],
-    what: { kind: string; namespace?: string; name: string },
-  ) {
+  async function askFor(base: JsonObject, parts: readonly PlacedPart[], what: NamedObject) {
     const answerTo = (some: readonly PlacedPart[]) => create(withParts(base, some, settings, architectures));
     const all = await answerTo(parts);
     if (all.kind === 'taken') return;

@@ -11,10 +11,12 @@ import { createWatches, kindsFor, type Watches } from '../../controllers/watches
 import type { Writer } from '../../kube/writer.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import { architecturesOf } from '../../placement/nodes/node.ts';
+import { objectName } from '../../placement/objects/kinds.ts';
 import { standingArchitectures, standingTemplate } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { readDaemonSetSubject, readPodSubject, type Subject } from '../../placement/subject.ts';
 import type { Asking } from '../lookups/with-lookups.ts';
+import { nameOf } from '../output.ts';
 import type { Plan } from './plan-shape.ts';
 
 /** The part of the cluster to read, and the rules for labels. */
@@ -41,9 +43,9 @@ export async function decideAll(
 }> {
   // Recorded by object: an object may be reconciled twice, but `run` would write it once.
   const recorded = new Map<string, Plan['changes'][number]>();
-  const record: Writer = async ({ kind, namespace, name, action }, patch) => {
-    const change = { kind, ...(namespace === undefined ? {} : { namespace }), name, action, patch };
-    recorded.set(JSON.stringify([kind, namespace, name]), change);
+  const record: Writer = async ({ action, ...target }, patch) => {
+    const named = objectName(target);
+    recorded.set(nameOf(named), { ...named, action, patch });
     return { kind: 'recorded' };
   };
   const watches = createWatches({

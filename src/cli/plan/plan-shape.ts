@@ -1,12 +1,10 @@
-import type { NodePoolProblem } from '../../analysis/nodes/node-pools.ts';
 import type { JudgedWorkload } from '../../analysis/workloads/overview.ts';
 import type { Operation } from '../../kit/json-patch.ts';
 import type { FailedImage, ImageSet } from '../../placement/decide.ts';
+import type { NamedObject } from '../../placement/objects/kinds.ts';
 import type { Requirement } from '../../placement/patch/affinity.ts';
 import type { PlacedPart } from '../../placement/refused-parts.ts';
-
-/** The name of an object. */
-export type NamedObject = { readonly kind: string; readonly namespace?: string; readonly name: string };
+import type { PoolProblem } from '../survey/survey.ts';
 
 /** The output of `plan`, one entry for each object; each list is sorted by kind, namespace and name. */
 export type Plan = {
@@ -25,7 +23,7 @@ export type Plan = {
    */
   readonly refused: readonly (NamedObject & { readonly parts: readonly PlacedPart[]; readonly message: string })[];
   /** The problems of Karpenter's NodePools; empty if they cannot be read. */
-  readonly pools: readonly (NamedObject & NodePoolProblem)[];
+  readonly pools: readonly PoolProblem[];
   /** Workloads whose new pods would get a node affinity, which pods that exist cannot get; only in modes with affinity. */
   readonly newPods: readonly (NamedObject & { readonly requires: readonly Requirement[] })[];
 };

@@ -20,7 +20,7 @@ import type { FailedImage } from '../../placement/decide.ts';
 import { skipFacts } from '../../placement/eligibility.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { taintsNodes } from '../../placement/nodes/pools.ts';
-import { isForOneNode } from '../../placement/objects/kinds.ts';
+import { isForOneNode, type NamedObject } from '../../placement/objects/kinds.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { type HardSpread, readHardSpread } from '../../placement/objects/workload.ts';
 import { type Placed, type Requirement, withAffinity } from '../../placement/patch/affinity.ts';
@@ -36,7 +36,7 @@ import { askWhetherAllowed } from './ask.ts';
 import type { FromImages } from './decide-all.ts';
 import { decideAll } from './decide-all.ts';
 import { closingLines, planNotes } from './plan-notes.ts';
-import type { NamedObject, Plan, Seen } from './plan-shape.ts';
+import type { Plan, Seen } from './plan-shape.ts';
 import { type DemandsOfPods, printPools, readPodDemands } from './print-pools.ts';
 import { planText, unknownCount } from './text.ts';
 

@@ -1,10 +1,11 @@
 import { byName, type JudgedWorkload } from '../../analysis/workloads/overview.ts';
+import type { NamedObject } from '../../placement/objects/kinds.ts';
 import { describeHeld, few } from '../../placement/reasons.ts';
 import { PART_TEXTS } from '../../placement/refused-parts.ts';
 import { paragraphs, table, titled, wrapped } from '../output.ts';
 import type { Paint } from '../paint.ts';
 import { describePatch } from './patch-text.ts';
-import type { NamedObject, Plan, Seen } from './plan-shape.ts';
+import type { Plan, Seen } from './plan-shape.ts';
 
 /** How `plan` is printed. */
 export type TextOptions = {

@@ -10,6 +10,7 @@ import type { ApiClient } from '../../kube/api-client.ts';
 import { ApiError, isForbidden } from '../../kube/errors.ts';
 import { find, readAll } from '../../kube/read.ts';
 import { FIELD_MANAGER } from '../../names.ts';
+import type { NamedObject } from '../../placement/objects/kinds.ts';
 import { readNamespace } from '../../placement/objects/namespace.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { READER_HINT } from '../failure.ts';
@@ -98,7 +99,7 @@ async function readEach<T>(
 }
 
 /** A problem of a NodePool of Karpenter. */
-export type PoolProblem = { readonly kind: string; readonly name: string } & NodePoolProblem;
+export type PoolProblem = NamedObject & NodePoolProblem;
 
 /** Reads the problems of the NodePools; undefined if they cannot be read, for a reason that `note` gets. */
 export async function readPoolProblems(

@@ -98,14 +98,14 @@ export async function gather(
 }
 
 /** What a report on files has: their objects, and nothing of a cluster. */
-export function gatherFiles(objects: readonly JsonObject[], namespace: string | undefined): Gathered {
+export function gatherFiles(objects: readonly JsonObject[], namespace?: string): Gathered {
   const inventory = createInventory();
   for (const object of objects) inventory.add(inNamespace(object, namespace));
   return { inventory, nodes: [], namespaces: new Map(), accountSecrets: new Map(), unread: [] };
 }
 
 /** As with kubectl, an object that names no namespace gets the one of `--namespace`. */
-function inNamespace(object: JsonObject, namespace: string | undefined): JsonObject {
+export function inNamespace(object: JsonObject, namespace: string | undefined): JsonObject {
   const metadata = objectAt(object, 'metadata');
   if (namespace === undefined || stringAt(metadata, 'namespace')) return object;
   return { ...object, metadata: { ...metadata, namespace } };

@@ -5,6 +5,18 @@ import { readDemands } from '../fit.ts';
 /** The object that controls a pod (`metadata.ownerReferences` with `controller: true`). */
 export type Owner = { readonly kind: string; readonly apiVersion: string; readonly name: string; readonly uid: string };
 
+/** The name of an object of the cluster or of a file. */
+export type NamedObject = { readonly kind: string; readonly namespace?: string; readonly name: string };
+
+/** Returns the name of an object; without a namespace if that is empty or undefined. */
+export function objectName({
+  kind,
+  namespace,
+  name,
+}: Omit<NamedObject, 'namespace'> & { readonly namespace?: string | undefined }): NamedObject {
+  return { kind, ...(namespace ? { namespace } : {}), name };
+}
+
 /** The API groups of Kubernetes' own kinds that create pods. Other groups have kinds of the same names, such as OpenKruise's. */
 const GROUPS: Readonly<Record<string, string>> = {
   Pod: '',
