@@ -1,4 +1,3 @@
-import type { Platform } from '../../kit/platform.ts';
 import type { SkipReason } from '../../placement/eligibility.ts';
 import type { Demands, Obstacle } from '../../placement/fit.ts';
 import type { NarrowedImage } from '../../placement/images.ts';
@@ -8,24 +7,17 @@ import type { Settings } from '../../placement/settings.ts';
 import type { WrongNodeFinding } from '../../placement/wrong-node/judge.ts';
 import type { Clash } from './clash.ts';
 import type { ExplainedAffinity } from './explained-affinity.ts';
-import type { ExplainedDecision, ExplainedPullSecret, ExplainInput, LookupError } from './input.ts';
+import type { ExplainedDecision, ExplainedPullSecret, ExplainInput, FoundImage, LookupError } from './input.ts';
 import type { ControllerState } from './no-controller.ts';
 
 /** The state of a pod on its way to a node. */
 export type PodState = 'not-applied' | 'template' | 'gated' | 'pending' | 'bound' | 'finished' | 'deleting';
 
-export type ExplainedImage = {
+export type ExplainedImage = Omit<FoundImage, 'isIndex' | 'isBundle'> & {
   readonly image: string;
   /** The name of the image volume that uses the image; absent for an image of a container. */
   readonly volume?: string;
   readonly notAsked?: 'never-pulled' | 'override' | 'statement' | 'left-alone';
-  readonly digest?: string;
-  readonly source?: string;
-  readonly platforms: readonly Platform[];
-  /** Entries of the image's index that do not count. */
-  readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
-  /** The only container runtime that takes all of these platforms from the image's index. */
-  readonly only?: 'containerd' | 'CRI-O';
   /** Why the image runs anywhere, independent of its platforms. */
   readonly anywhere?: 'volume' | 'webassembly' | 'bundle';
   readonly error?: LookupError;

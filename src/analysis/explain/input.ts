@@ -10,20 +10,22 @@ import type { Settings } from '../../placement/settings.ts';
 import type { NodePool } from '../nodes/node-pools.ts';
 import type { ControllerState } from './no-controller.ts';
 
+/** What a lookup found out about an image. */
+export type FoundImage = {
+  readonly digest?: string;
+  /** host[:port] of the endpoint that answered. */
+  readonly source?: string;
+  readonly platforms: readonly Platform[];
+  /** Entries of the image's index that do not count. */
+  readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
+  readonly isIndex?: boolean;
+  readonly isBundle?: true;
+  /** The only container runtime that takes all of these platforms from the image's index. */
+  readonly only?: 'containerd' | 'CRI-O';
+};
+
 /** The result of the lookup of an image. */
-export type LookupResult =
-  | {
-      readonly digest?: string;
-      /** host[:port] of the endpoint that answered. */
-      readonly source?: string;
-      readonly platforms: readonly Platform[];
-      readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
-      readonly isIndex?: boolean;
-      readonly isBundle?: true;
-      /** The only container runtime that takes all of these platforms from the index. */
-      readonly only?: 'containerd' | 'CRI-O';
-    }
-  | { readonly error: LookupError; readonly isSingleManifest?: boolean };
+export type LookupResult = FoundImage | { readonly error: LookupError; readonly isSingleManifest?: boolean };
 
 export type LookupError = {
   readonly code: string;

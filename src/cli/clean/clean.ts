@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { readNodePool } from '../../analysis/nodes/node-pools.ts';
 import { type TaintingPool, taintingPoolNotes, taintingPools } from '../../analysis/nodes/tainting-pools.ts';
 import { ClusterError, type Connection, connect } from '../../app/connect.ts';
 import { statusPath } from '../../app/leader-status.ts';
@@ -152,7 +153,11 @@ async function showPlan(run: CleanRun): Promise<TraceInventory> {
   const { columns, output, note: say } = context;
   const inventory = await takeInventory(lookOptions(run));
   if (!flags.dryRun || output !== 'table') say(table(PLAN_HEADER, planRows(inventory, run.how), columns).trimEnd());
-  run.pools = taintingPools(inventory.nodes, await readNodePools(search.client, say, search.signal), taints);
+  run.pools = taintingPools(
+    inventory.nodes,
+    await readNodePools(search.client, readNodePool, say, search.signal),
+    taints,
+  );
   for (const note of taintingPoolNotes(run.pools, taintKind(taints))) say(note);
   return inventory;
 }

@@ -1,14 +1,13 @@
 import { connect } from '../../app/connect.ts';
 import type { Surroundings } from '../../app/surroundings.ts';
 import { allKeys, type ConfigKey } from '../../config/keys.ts';
-import { objectAt, stringAt } from '../../kit/json.ts';
 import { contextNames } from '../../kube/access.ts';
-import { readAll } from '../../kube/read.ts';
 import type { Command, Flag } from '../command.ts';
 import { ownContext } from '../command-context.ts';
 import { COMMANDS } from '../commands.ts';
 import { commonFlagsOf } from '../flags.ts';
-import { KINDS } from '../survey/kind-paths.ts';
+import { KINDS, pathOf } from '../survey/kind-paths.ts';
+import { namesAt } from '../survey/survey.ts';
 
 /** A shell waits for the names; without an answer by then it gets none. */
 const PATIENCE_MS = 2_000;
@@ -47,12 +46,9 @@ async function liveNames(
   const context = await ownContext(words, { ...surroundings, environment: {} });
   const { client, namespace: home, close } = await connect(context);
   try {
-    const group = KINDS.find(({ names }) => names[1] === live)?.path ?? '/api/v1';
-    const path =
-      live === 'namespaces'
-        ? '/api/v1/namespaces'
-        : `${group}/namespaces/${encodeURIComponent(namespace ?? home)}/${live}`;
-    return await readAll(client, path, (object) => stringAt(objectAt(object, 'metadata'), 'name'), surroundings.signal);
+    const kind = KINDS.find(({ names }) => names[1] === live)?.kind;
+    const path = kind === undefined ? '/api/v1/namespaces' : pathOf(kind, namespace ?? home);
+    return await namesAt(client, path, surroundings.signal);
   } finally {
     await close();
   }

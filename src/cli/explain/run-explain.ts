@@ -2,6 +2,7 @@ import { explainPlacement, imagesToAsk } from '../../analysis/explain/explain.ts
 import type { Explanation } from '../../analysis/explain/explanation.ts';
 import type { ExplainInput, Findings, LookupResult } from '../../analysis/explain/input.ts';
 import type { ControllerState } from '../../analysis/explain/no-controller.ts';
+import { readNodePool } from '../../analysis/nodes/node-pools.ts';
 import { ClusterError, type Connection, connect } from '../../app/connect.ts';
 import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
@@ -11,22 +12,13 @@ import { ConfigurationError } from '../../config/shown-problems.ts';
 import { accessFor } from '../../controllers/image-source.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
-import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import { nearest } from '../../kit/nearest.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { isForbidden } from '../../kube/errors.ts';
-import {
-  getDeployment,
-  getLease,
-  type Installation,
-  installationText,
-  isHeld,
-  readDeployment,
-} from '../../kube/installation.ts';
+import { getDeployment, getLease, installationText, isHeld, readDeployment } from '../../kube/installation.ts';
 import { find, readAll } from '../../kube/read.ts';
 import { knownImagesPath } from '../../names.ts';
 import { ImageError } from '../../oci/errors.ts';
-import type { Resolver } from '../../oci/resolver.ts';
 import { loginText } from '../../oci/sentences.ts';
 import { readNode } from '../../placement/nodes/node.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
@@ -34,12 +26,12 @@ import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/obj
 import { readAnswers } from '../../placement/publish/known-images.ts';
 import { few } from '../../placement/reasons.ts';
 import { isAway } from '../command-context.ts';
-import { withLookups } from '../lookups/with-lookups.ts';
+import { type Asking, withLookups } from '../lookups/with-lookups.ts';
 import { mayHoldSeveral, readObjects } from '../manifest-objects.ts';
 import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
 import { KINDS, pathOf } from '../survey/kind-paths.ts';
-import { namespaceOf, noteMissing, permitted, readNodePools } from '../survey/survey.ts';
+import { namesAt, namespaceOf, noteMissing, permitted, readNodePools } from '../survey/survey.ts';
 import { describeExplanation } from './explanation-text.ts';
 import { refusalOf, saidOf } from './from-events.ts';
 import { kindHint, type ObjectTarget } from './target.ts';
@@ -53,98 +45,62 @@ export async function explain(
   target: ObjectTarget,
   { lookupTimeoutMs, isVerbose }: { readonly lookupTimeoutMs: number | undefined; readonly isVerbose: boolean },
 ): Promise<number> {
-  const { output, print, note, readInput } = context;
+  const { output, print, readInput } = context;
   const given = target.kind === 'files' ? await readWorkloads(target.files, readInput) : undefined;
-  const problems = new Map<string, string>();
-  const lookups = {
-    limitMs: lookupTimeoutMs,
-    connect: () => connectFor(context, given !== undefined),
-    telemetry: {
-      unusableSecret: ({ name, reason }: { name: string; reason: string }) => void problems.set(name, reason),
-    },
-  };
-  return withLookups(
-    context,
-    lookups,
-    async ({ cluster, resolver, images: { namesOf }, registryOf, progress, signal }) => {
-      const client = cluster?.client;
-      const home = target.namespace ?? cluster?.namespace ?? 'default';
-      const world: World = {
-        context,
-        client,
-        home,
-        nodes:
-          client &&
-          (await permitted('list nodes', 'it is not known what they run and which of them fit', noteMissing(note), () =>
-            readAll(client, '/api/v1/nodes', readNode, signal),
-          )),
-        controller:
-          cluster === undefined
-            ? undefined
-            : await readController(cluster.client, cluster.installation, context, signal),
-        nodePools: client === undefined ? undefined : await readNodePools(client, note, signal),
-        published: cluster === undefined ? undefined : await readPublished(cluster, context, signal),
-        resolver,
-        namesOf,
-        registryOf,
-        secretProblems: problems,
-        signal,
-      };
-      const workloads = given ?? [await readObject(client, target, home, signal)];
-      const explanations = await Promise.all(workloads.map((each) => explainOne(world, each, given === undefined)));
-      progress.end();
-      const [only] = explanations;
-      const isOne = explanations.length === 1 && !(target.kind === 'files' && mayHoldSeveral(target.files));
-      if (output === 'table') {
-        const form = { columns: context.columns, isVerbose, paint: createPaint(context) };
-        print(explanations.map((each) => describeExplanation(each, form)).join('\n'));
-      } else print(valueText(isOne ? only : explanations, output));
-      return EXIT.done;
-    },
-  );
+  const lookups = { limitMs: lookupTimeoutMs, connect: () => connectFor(context, given !== undefined) };
+  return withLookups(context, lookups, async (asking) => {
+    const { cluster, images, progress, signal } = asking;
+    const home = target.namespace ?? cluster?.namespace ?? 'default';
+    const inCluster = cluster === undefined ? { nodes: undefined } : await readCluster(cluster, context, signal);
+    const known = { ...inCluster, settings: toSettings(context.config), namesOf: images.namesOf };
+    const world: World = { ...asking, context, home, known };
+    const workloads = given ?? [await readObject(cluster?.client, target, home, signal)];
+    const explanations = await Promise.all(workloads.map((each) => explainOne(world, each, given === undefined)));
+    progress.end();
+    const [only] = explanations;
+    const isOne = explanations.length === 1 && !(target.kind === 'files' && mayHoldSeveral(target.files));
+    if (output === 'table') {
+      const form = { columns: context.columns, isVerbose, paint: createPaint(context) };
+      print(explanations.map((each) => describeExplanation(each, form)).join('\n'));
+    } else print(valueText(isOne ? only : explanations, output));
+    return EXIT.done;
+  });
 }
 
 /** What all explanations of a command share. */
-type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'controller' | 'published' | 'namesOf'> & {
+type World = Asking & {
   readonly context: Context;
-  /** Undefined without a cluster. */
-  readonly client: ApiClient | undefined;
   /** The namespace of objects that name none. */
   readonly home: string;
-  readonly resolver: Resolver;
-  registryOf(image: string): string;
-  /** Why pull secrets cannot be used, by their names. */
-  readonly secretProblems: ReadonlyMap<string, string>;
-  readonly signal: AbortSignal;
+  /** What is known without looking at the workload. */
+  readonly known: Omit<ExplainInput, 'workload' | 'applied' | 'namespace'>;
 };
 
+/** Reads what an explanation says of the cluster. What these credentials may not read is undefined. */
+async function readCluster(cluster: Connection, context: Context, signal: AbortSignal) {
+  const { client } = cluster;
+  const { note } = context;
+  const without = 'it is not known what they run and which of them fit';
+  return {
+    nodes: await permitted('list nodes', without, noteMissing(note), () =>
+      readAll(client, '/api/v1/nodes', readNode, signal),
+    ),
+    controller: await readController(cluster, context, signal),
+    nodePools: await readNodePools(client, readNodePool, note, signal),
+    published: await readPublished(cluster, context, signal),
+  };
+}
+
 async function explainOne(world: World, workload: Workload, isInCluster: boolean): Promise<Explanation> {
-  const {
-    context,
-    client,
-    home,
-    nodes,
-    nodePools,
-    controller,
-    published,
-    namesOf,
-    registryOf,
-    resolver,
-    secretProblems,
-    signal,
-  } = world;
+  const { context, cluster, home, known, registryOf, resolver, secretProblems, signal } = world;
+  const client = cluster?.client;
   const namespace = workload.namespace || home;
   const input: ExplainInput = {
+    ...known,
     workload,
     applied: isInCluster && workload.pod !== undefined,
     isTemplate: isInCluster && workload.pod === undefined,
     namespace: await namespaceOf(client, namespace, noteMissing(context.note), signal),
-    settings: toSettings(context.config),
-    nodes,
-    nodePools,
-    controller,
-    published,
-    namesOf,
   };
   const pullSecrets = await pullSecretsOf(client, workload, namespace, input.applied, context.clock, signal);
   const lookUp = async (podImage: PodImage): Promise<LookupResult> => {
@@ -177,7 +133,7 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
     {
       lookupOf: (image) => found.get(image),
       pullSecrets: pullSecrets.map((name) => {
-        const problem = secretProblems.get(name);
+        const problem = secretProblems.get(`${namespace}/${name}`);
         return { name, ...(problem === undefined ? {} : { problem }) };
       }),
       sourceOf: sourceIn(context),
@@ -215,22 +171,20 @@ async function readObject(
 
 /** Finds out whether a controller is there; undefined without leader election. */
 async function readController(
-  client: ApiClient,
-  installation: Installation,
-  { config, clock }: Pick<Context, 'config' | 'clock'>,
+  { client, installation, leaseNamespace: namespace }: Connection,
+  { config, clock }: Context,
   signal: AbortSignal,
 ): Promise<ControllerState | undefined> {
-  const { enabled, name, namespace } = config.leaderElection;
+  const { enabled, name } = config.leaderElection;
   if (!enabled) return undefined;
   try {
     const deployment = await getDeployment(client, installation, signal);
-    const place = { namespace: namespace || installation.namespace, name };
-    const lease = await getLease(client, place, signal);
+    const lease = await getLease(client, { namespace, name }, signal);
     const where = deployment && installationText(installation);
     if (lease !== undefined && isHeld(lease, clock.wall())) return { kind: 'leads', deployment: where };
     if (deployment === undefined || where === undefined) return { kind: 'not-installed' };
     const { wanted } = readDeployment(deployment);
-    return { kind: 'no-leader', lease: `${place.namespace}/${place.name}`, deployment: where, wanted };
+    return { kind: 'no-leader', lease: `${namespace}/${name}`, deployment: where, wanted };
   } catch (error) {
     if (isForbidden(error)) return { kind: 'unknown' };
     throw error;
@@ -238,13 +192,9 @@ async function readController(
 }
 
 /** Reads what is published; undefined if nothing should be, or if that may not be read. */
-async function readPublished(
-  { client, installation }: Pick<Connection, 'client' | 'installation'>,
-  { config, note }: Pick<Context, 'config' | 'note'>,
-  signal: AbortSignal,
-) {
+async function readPublished({ client, leaseNamespace }: Connection, { config, note }: Context, signal: AbortSignal) {
   if (!config.placement.publish) return undefined;
-  const path = knownImagesPath(config.leaderElection.namespace || installation.namespace);
+  const path = knownImagesPath(leaseNamespace);
   const without = 'what is published for new pods is not known';
   return permitted(`get ${path}`, without, noteMissing(note), async () =>
     readAnswers((await find(client, path, signal)) ?? {}),
@@ -309,7 +259,7 @@ async function describeMissing(
     );
     const [instead] = found.flatMap((other) => other ?? []);
     const own = KINDS.find((each) => each.kind === kind);
-    const pods = await namesOf(client, '/api/v1', 'pods', namespace, signal);
+    const pods = await namesAt(client, pathOf('Pod', namespace), signal);
     if (instead !== undefined) {
       const its = pods.filter((pod) => pod.startsWith(`${name}-`));
       const has = its.length === 0 ? 'no pods' : `${its.length === 1 ? '1 pod' : `${its.length} pods`}: ${few(its)}`;
@@ -321,7 +271,7 @@ async function describeMissing(
       return pods.length === 0 ? `${missing}: namespace ${namespace} has no pods` : missing;
     }
     const [short = '', plural = ''] = own.names;
-    const same = await namesOf(client, own.path, plural, namespace, signal);
+    const same = await namesAt(client, pathOf(kind, namespace), signal);
     const near = nearest(name, same);
     if (near !== undefined) return `${missing}; did you mean ${short}/${near}?`;
     return same.length === 0 ? `${missing}: namespace ${namespace} has no ${plural}` : missing;
@@ -330,15 +280,4 @@ async function describeMissing(
     if (isForbidden(error)) return missing;
     throw error;
   }
-}
-
-function namesOf(
-  client: ApiClient,
-  path: string,
-  plural: string,
-  namespace: string,
-  signal: AbortSignal,
-): Promise<string[]> {
-  const read = (object: JsonObject) => stringAt(objectAt(object, 'metadata'), 'name');
-  return readAll(client, `${path}/namespaces/${encodeURIComponent(namespace)}/${plural}`, read, signal);
 }

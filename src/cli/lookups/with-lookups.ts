@@ -18,6 +18,8 @@ export type Asking<Cluster extends Connection | undefined = Connection | undefin
   readonly images: ImageSource;
   /** Returns the registry of an image; empty for a malformed one. */
   registryOf(image: string): string;
+  /** Why pull secrets could not be used, by `namespace/name`. */
+  readonly secretProblems: ReadonlyMap<string, string>;
   readonly progress: Progress;
   readonly signal: AbortSignal;
   /** Ends the lookups, and not the work. */
@@ -48,6 +50,7 @@ export async function withLookups<Cluster extends Connection | undefined>(
   const signal = AbortSignal.any([context.signal, over.signal]);
   setMaxListeners(0, signal);
   const progress = createProgress(context);
+  const secretProblems = new Map<string, string>();
   try {
     const counts = { done: 0, total: 0 };
     const limit = createLimit(clock, limitMs, signal);
@@ -61,6 +64,7 @@ export async function withLookups<Cluster extends Connection | undefined>(
       waitsUntil: limit.signal,
       telemetry: {
         ...telemetry,
+        unusableSecret: ({ namespace, name, reason }) => void secretProblems.set(`${namespace}/${name}`, reason),
         waits({ registry, inMs }) {
           limit.start();
           onWait({ registry, code: 'rate-limited', againInMs: inMs, ...counts });
@@ -71,7 +75,8 @@ export async function withLookups<Cluster extends Connection | undefined>(
     const resolver = createPatientResolver(asking, { clock, limit, onWait, counts, signal });
     const images = createImageSource(resolver);
     const registryOf = (image: string) => images.namesOf(image)[0]?.split('/', 1)[0] ?? '';
-    return await work({ cluster, resolver, images, registryOf, progress, signal, end: () => over.abort() });
+    const end = () => over.abort();
+    return await work({ cluster, resolver, images, registryOf, secretProblems, progress, signal, end });
   } finally {
     progress.end();
     over.abort();

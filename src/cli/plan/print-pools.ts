@@ -12,7 +12,7 @@ import { isForOneNode } from '../../placement/objects/kinds.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { valueText } from '../output.ts';
-import { readWholePools } from '../survey/survey.ts';
+import { readNodePools } from '../survey/survey.ts';
 import type { FromImages } from './decide-all.ts';
 
 /** What pods ask of nodes, by their uid; nothing for pods that are for one node, have ended, or are too large. */
@@ -37,7 +37,7 @@ export async function printPools(
   demandsOf: DemandsOfPods,
   settings: Settings,
 ): Promise<number> {
-  const objects = await readWholePools(client, note, signal);
+  const objects = await readNodePools(client, (object) => object, note, signal);
   if (objects === undefined)
     note('NodePools of Karpenter: none, or they may not be read; other pools are known by the labels of their nodes');
   const pods = [...decided].flatMap(([key, { decision }]): PooledPod[] => {

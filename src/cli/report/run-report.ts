@@ -28,17 +28,12 @@ export async function report(context: Context, given: ReportOptions): Promise<nu
   const { files, namespace, targets, failUnder } = options;
   context.keepHeapSmall();
   const objects = files.length === 0 ? undefined : await readObjects(files, readInput);
-  const unusable = new Map<string, string>();
   const lookups = {
     limitMs: options.lookupTimeoutMs,
     connect: async () => (objects === undefined ? connect(context) : undefined),
-    telemetry: {
-      unusableSecret: ({ namespace, name, reason }: { namespace: string; name: string; reason: string }) =>
-        void unusable.set(`${namespace}/${name}`, reason),
-    },
   };
   return withLookups(context, lookups, async (asking) => {
-    const { cluster, progress, signal } = asking;
+    const { cluster, secretProblems, progress, signal } = asking;
     const client = cluster?.client;
     const gathered =
       client === undefined
@@ -52,7 +47,7 @@ export async function report(context: Context, given: ReportOptions): Promise<nu
     const notKnown = notLookedUpText(made.summary.notLookedUp);
     // The other forms say it beside the share.
     if (isMachine && notKnown !== undefined) note(notKnown);
-    noteSecrets(unusable, note);
+    noteSecrets(secretProblems, note);
     const source = client?.host ?? files.join(', ');
     const createdAt = new Date(clock.wall()).toISOString();
     const seen = readNamespaceReport(gathered.namespaces.get(namespace ?? '')?.report);

@@ -1,9 +1,4 @@
-import {
-  type NodePool,
-  type NodePoolProblem,
-  nodePoolProblems,
-  readNodePool,
-} from '../../analysis/nodes/node-pools.ts';
+import { type NodePoolProblem, nodePoolProblems, readNodePool } from '../../analysis/nodes/node-pools.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
@@ -63,24 +58,7 @@ const NOT_THERE: ReadonlySet<number> = new Set([403, 404]);
  * Reads Karpenter's NodePools with the rights of the user who runs the command; undefined if they cannot be read. They are only
  * used for hints, so no failure ends the command. A failure that is not about rights is passed to `note`.
  */
-export async function readNodePools(
-  client: ApiClient,
-  note: (line: string) => void,
-  signal: AbortSignal,
-): Promise<NodePool[] | undefined> {
-  return readEach(client, readNodePool, note, signal);
-}
-
-/** Reads each NodePool as the API server sends it; see {@link readNodePools}. */
-export function readWholePools(
-  client: ApiClient,
-  note: (line: string) => void,
-  signal: AbortSignal,
-): Promise<JsonObject[] | undefined> {
-  return readEach(client, (object) => object, note, signal);
-}
-
-async function readEach<T>(
+export async function readNodePools<T>(
   client: ApiClient,
   read: (object: JsonObject) => T | undefined,
   note: (line: string) => void,
@@ -108,10 +86,15 @@ export async function readPoolProblems(
   note: (line: string) => void,
   signal: AbortSignal,
 ): Promise<readonly PoolProblem[] | undefined> {
-  const pools = await readNodePools(client, note, signal);
+  const pools = await readNodePools(client, readNodePool, note, signal);
   return pools?.flatMap((pool) =>
     nodePoolProblems(pool, settings).map((problem) => ({ kind: 'NodePool', name: pool.name, ...problem })),
   );
+}
+
+/** Reads the names of the objects at a path. */
+export function namesAt(client: ApiClient, path: string, signal: AbortSignal): Promise<string[]> {
+  return readAll(client, path, (object) => stringAt(objectAt(object, 'metadata'), 'name'), signal);
 }
 
 /** Reads the controller's Events of a namespace for which `isWanted` holds. `fields`: what they must have: `reason=WrongNode`. */
