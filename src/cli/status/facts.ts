@@ -3,8 +3,9 @@ import type { LeaderStatus } from '../../app/leader-status.ts';
 import type { Context } from '../../app/surroundings.ts';
 import type { KeepVerdict } from '../../controllers/keep-watch.ts';
 import { ApiError } from '../../kube/errors.ts';
-import type { FoundDeployment } from '../../kube/installation.ts';
+import type { FoundDeployment, FoundLease } from '../../kube/installation.ts';
 import type { Settings } from '../../placement/settings.ts';
+import type { PoolProblem } from '../survey/survey.ts';
 
 /** Something that was read, or the reason why not: a missing right, or what the API server answered. */
 export type Read<T> = { readonly kind: 'read'; readonly value: T } | { readonly kind: 'unread'; readonly why: string };
@@ -18,27 +19,15 @@ export type Replica = {
 };
 
 /** The Lease by which a leader is elected. */
-export type LeaseFact = {
-  /** Empty if nobody holds it. */
-  readonly holder: string;
+export type LeaseFact = Pick<FoundLease, 'holder' | 'durationMs'> & {
   /** Milliseconds since the holder renewed it, by the clock of this machine. */
   readonly ageMs: number;
-  readonly durationMs: number;
 };
 
 /** What a leader wrote, and what is known about that writer. */
 export type LeaderWord = LeaderStatus & {
   /** Milliseconds since it was written, by the clock of this machine. A leader writes only if something changes. */
   readonly ageMs: number;
-};
-
-/** A pool whose template does not have what it needs. */
-export type PoolFact = {
-  readonly kind: string;
-  readonly name: string;
-  readonly problem: string;
-  readonly severity: 'error' | 'warning';
-  readonly note: string;
 };
 
 /** Whether the API server reaches the webhook. */
@@ -74,7 +63,8 @@ export type Facts = {
   readonly word: Read<LeaderWord | undefined>;
   /** `namespace/name` of the ConfigMap in which it stands. */
   readonly wordName: string;
-  readonly pools: Read<readonly PoolFact[]>;
+  /** The pools whose templates do not have what they need. */
+  readonly pools: Read<readonly PoolProblem[]>;
   readonly webhook: WebhookFact;
   /** Whether updates that drop archaware's tolerations from DaemonSets are corrected, as a dry run found out. */
   readonly guard: Read<KeepVerdict>;

@@ -1,7 +1,9 @@
-import type { Context } from '../../app/surroundings.ts';
+import type { Connection } from '../../app/connect.ts';
+import type { StatusProblem } from '../../app/leader-status.ts';
+import { when } from '../../app/replica/known.ts';
+import type { Config } from '../../config/schema.ts';
 import { matchesAnyGlob } from '../../kit/glob.ts';
 import { isObject } from '../../kit/json.ts';
-import type { ApiClient } from '../../kube/api-client.ts';
 import { find } from '../../kube/read.ts';
 import { knownImagesPath, PLACE_POLICY, PROBE_FIELD_MANAGER } from '../../names.ts';
 import { readPodRecord } from '../../placement/objects/pod-record.ts';
@@ -11,25 +13,23 @@ import { testPod } from './webhook.ts';
 
 /** Finds out what the API server does with pods of published images, and whether it should. */
 export async function tryPublication(
-  client: ApiClient,
-  context: Pick<Context, 'config'>,
-  own: string,
+  connection: Connection,
+  config: Config,
   signal: AbortSignal,
 ): Promise<Pick<Facts, 'publication' | 'placesByLeftovers'>> {
-  const placed = await tryPolicy(client, context, own, signal);
-  return context.config.placement.publish
+  const placed = await tryPolicy(connection, config, signal);
+  return config.placement.publish
     ? { publication: placed, placesByLeftovers: false }
     : { publication: undefined, placesByLeftovers: readValue(placed) === true };
 }
 
 /** Tries the policy archaware-place by a dry run of a pod of a published image in archaware's own namespace. */
 async function tryPolicy(
-  client: ApiClient,
-  { config }: Pick<Context, 'config'>,
-  own: string,
+  { client, installation: { namespace: own }, leaseNamespace }: Connection,
+  config: Config,
   signal: AbortSignal,
 ): Promise<Read<boolean | undefined>> {
-  const path = knownImagesPath(config.leaderElection.namespace || own);
+  const path = knownImagesPath(leaseNamespace);
   const known = await tried('get knownimages.archaware.dev', async () =>
     readAnswers((await find(client, path, signal)) ?? {}),
   );
@@ -73,27 +73,20 @@ export function publicationTexts(facts: Facts): string[] {
 }
 
 /** Returns the problems of what should be published. */
-export function publicationProblems(facts: Facts): { problem: string; do: string }[] {
+export function publicationProblems(facts: Facts): StatusProblem[] {
   const problem = presentWord(facts)?.published?.problem;
-  const fails = problem !== undefined && problem !== NOT_YET;
   return [
-    ...(fails ? [{ problem: `known images are not published: ${problem}`, do: ADVICE }] : []),
-    ...(facts.publication !== undefined && readValue(facts.publication) === false
-      ? [
-          {
-            problem: `new pods of published images are not placed as they are created: ${PLACE_POLICY} is not in force`,
-            do: ADVICE,
-          },
-        ]
-      : []),
-    ...(facts.placesByLeftovers && !isGuess(facts)
-      ? [
-          {
-            problem: `placement.publish is false, and ${PLACE_POLICY} still places new pods, by what was published before: nothing checks any more whether that is true`,
-            do: 'kubectl delete --ignore-not-found -f manifests/publish.yaml, or run helm upgrade (docs/admission.md)',
-          },
-        ]
-      : []),
+    ...when(problem !== undefined && problem !== NOT_YET, `known images are not published: ${problem}`, ADVICE),
+    ...when(
+      facts.publication !== undefined && readValue(facts.publication) === false,
+      `new pods of published images are not placed as they are created: ${PLACE_POLICY} is not in force`,
+      ADVICE,
+    ),
+    ...when(
+      facts.placesByLeftovers && !isGuess(facts),
+      `placement.publish is false, and ${PLACE_POLICY} still places new pods, by what was published before: nothing checks any more whether that is true`,
+      'kubectl delete --ignore-not-found -f manifests/publish.yaml, or run helm upgrade (docs/admission.md)',
+    ),
   ];
 }
 

@@ -6,7 +6,7 @@ import { VERSION } from '../../app/version.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
 import { strangersText } from '../../kit/cut.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
-import { type FoundLease, getDeployment, getLease, installationText, readDeployment } from '../../kube/installation.ts';
+import { getDeployment, getLease, installationText, readDeployment } from '../../kube/installation.ts';
 import { find, readAll } from '../../kube/read.ts';
 import { APP_LABEL, DEPLOYMENT, STATUS_CONFIG_MAP } from '../../names.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/managed.ts';
@@ -16,7 +16,7 @@ import { hasEnded } from '../../placement/objects/containers.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
-import { readPoolProblems } from '../survey/survey.ts';
+import { type PoolProblem, readPoolProblems } from '../survey/survey.ts';
 import { tryGuard } from './daemonset-guard.ts';
 import {
   type Facts,
@@ -24,8 +24,6 @@ import {
   isBlind,
   isGuess,
   isOfThePast,
-  type LeaseFact,
-  type PoolFact,
   presentWord,
   type Read,
   type Replica,
@@ -64,13 +62,11 @@ const LABELLED = `labelSelector=${encodeURIComponent(`${APP_LABEL}=${DEPLOYMENT}
 async function gatherFacts(context: Context, testNamespace: string | undefined): Promise<Facts> {
   const { config, clock, signal, note, origin } = context;
   const connection = await connect(context);
-  const { client } = connection;
+  const { client, installation, leaseNamespace } = connection;
   try {
     const settings = toSettings(config);
-    const { installation } = connection;
     const { namespace } = installation;
     const { enabled, name } = config.leaderElection;
-    const leaseNamespace = config.leaderElection.namespace || namespace;
     const [deployment, replicas, lease, word, nodes] = await Promise.all([
       tried(`get deployments.apps in namespace ${namespace}`, async () => {
         const found = await getDeployment(client, installation, signal);
@@ -79,9 +75,10 @@ async function gatherFacts(context: Context, testNamespace: string | undefined):
       tried(`list pods in namespace ${namespace}`, () =>
         readAll(client, `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods?${LABELLED}`, readReplica, signal),
       ),
-      tried(`get leases.coordination.k8s.io in namespace ${leaseNamespace}`, async () =>
-        leaseFact(await getLease(client, { namespace: leaseNamespace, name }, signal), clock.wall()),
-      ),
+      tried(`get leases.coordination.k8s.io in namespace ${leaseNamespace}`, async () => {
+        const found = await getLease(client, { namespace: leaseNamespace, name }, signal);
+        return found && { ...found, ageMs: Math.max(0, clock.wall() - found.renewedAt) };
+      }),
       tried(`get configmaps ${STATUS_CONFIG_MAP} in namespace ${leaseNamespace}`, async () => {
         const found = await find(client, statusPath(leaseNamespace), signal);
         const word = found && readStatus(found);
@@ -96,7 +93,7 @@ async function gatherFacts(context: Context, testNamespace: string | undefined):
       readPools(connection, nodes, settings, note, signal),
       lookAtWebhook(context, client, { namespace: testNamespace, own: namespace, nodes: present, settings }),
       tried('list daemonsets.apps and namespaces', () => tryGuard(client, settings, signal)),
-      tryPublication(client, context, namespace, signal),
+      tryPublication(connection, config, signal),
     ]);
     return {
       commandVersion: VERSION,
@@ -132,13 +129,6 @@ function mapped<T, U>(read: Read<T>, change: (value: T) => U): Read<U> {
   return read.kind === 'read' ? { kind: 'read', value: change(read.value) } : read;
 }
 
-/** Returns what is shown of a Lease. `now`: the wall time of this machine. */
-function leaseFact(lease: FoundLease | undefined, now: number): LeaseFact | undefined {
-  if (lease === undefined) return undefined;
-  const { holder, renewedAt, durationMs } = lease;
-  return { holder, ageMs: Math.max(0, now - renewedAt), durationMs };
-}
-
 /** Reads a pod of archaware; undefined for one that has ended, and for the pod of a Job such as `clean`. */
 function readReplica(object: JsonObject): Replica | undefined {
   const metadata = objectAt(object, 'metadata');
@@ -165,10 +155,10 @@ async function readPools(
   settings: Settings,
   note: (line: string) => void,
   signal: AbortSignal,
-): Promise<Read<readonly PoolFact[]>> {
+): Promise<Read<readonly PoolProblem[]>> {
   const stated = await readPoolProblems(client, settings, note, signal);
   if (nodes.kind === 'unread' && stated === undefined) return nodes;
-  const lacking = new Map<string, PoolFact>();
+  const lacking = new Map<string, PoolProblem>();
   for (const node of readValue(nodes) ?? []) {
     const pool = poolOf(node);
     if (pool === undefined || joinedUntainted(node, settings) === undefined) continue;
@@ -208,7 +198,7 @@ type Status = {
     readonly count: number;
     readonly oldest: readonly { namespace: string; name: string; ageSeconds: number; gated: boolean; reason: string }[];
   } | null;
-  readonly pools: readonly PoolFact[] | null;
+  readonly pools: readonly PoolProblem[] | null;
   /** With `placement.publish`: what the leader has published, and whether pods are placed by it; null: not known. */
   readonly published?: {
     readonly images: number | null;
