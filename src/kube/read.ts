@@ -74,6 +74,11 @@ export async function readAll<T>(
   }
 }
 
+/** Reads the names of the objects of a collection; see {@link readAll}. */
+export function readNames(client: Client, path: string, signal: AbortSignal): Promise<string[]> {
+  return readAll(client, path, (object) => stringAt(objectAt(object, 'metadata'), 'name'), signal);
+}
+
 /**
  * Reads the page of a collection that a token names; an empty token: the first one; undefined: all of it in one piece. Returns the token
  * of the next page; empty: there is none. Throws what the client throws.

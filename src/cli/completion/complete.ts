@@ -2,12 +2,12 @@ import { connect } from '../../app/connect.ts';
 import type { Surroundings } from '../../app/surroundings.ts';
 import { allKeys, type ConfigKey } from '../../config/keys.ts';
 import { contextNames } from '../../kube/access.ts';
+import { readNames } from '../../kube/read.ts';
 import type { Command, Flag } from '../command.ts';
 import { ownContext } from '../command-context.ts';
 import { COMMANDS } from '../commands.ts';
 import { commonFlagsOf } from '../flags.ts';
 import { KINDS, pathOf } from '../survey/kind-paths.ts';
-import { namesAt } from '../survey/survey.ts';
 
 /** A shell waits for the names; without an answer by then it gets none. */
 const PATIENCE_MS = 2_000;
@@ -48,7 +48,7 @@ async function liveNames(
   try {
     const kind = KINDS.find(({ names }) => names[1] === live)?.kind;
     const path = kind === undefined ? '/api/v1/namespaces' : pathOf(kind, namespace ?? home);
-    return await namesAt(client, path, surroundings.signal);
+    return await readNames(client, path, surroundings.signal);
   } finally {
     await close();
   }

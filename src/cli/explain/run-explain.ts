@@ -16,7 +16,7 @@ import { nearest } from '../../kit/nearest.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import { getDeployment, getLease, installationText, isHeld, readDeployment } from '../../kube/installation.ts';
-import { find, readAll } from '../../kube/read.ts';
+import { find, readAll, readNames } from '../../kube/read.ts';
 import { knownImagesPath } from '../../names.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { loginText } from '../../oci/sentences.ts';
@@ -31,7 +31,7 @@ import { mayHoldSeveral, readObjects } from '../manifest-objects.ts';
 import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
 import { KINDS, pathOf } from '../survey/kind-paths.ts';
-import { namesAt, namespaceOf, noteMissing, permitted, readNodePools } from '../survey/survey.ts';
+import { namespaceOf, noteMissing, permitted, readNodePools } from '../survey/survey.ts';
 import { describeExplanation } from './explanation-text.ts';
 import { refusalOf, saidOf } from './from-events.ts';
 import { kindHint, type ObjectTarget } from './target.ts';
@@ -259,7 +259,7 @@ async function describeMissing(
     );
     const [instead] = found.flatMap((other) => other ?? []);
     const own = KINDS.find((each) => each.kind === kind);
-    const pods = await namesAt(client, pathOf('Pod', namespace), signal);
+    const pods = await readNames(client, pathOf('Pod', namespace), signal);
     if (instead !== undefined) {
       const its = pods.filter((pod) => pod.startsWith(`${name}-`));
       const has = its.length === 0 ? 'no pods' : `${its.length === 1 ? '1 pod' : `${its.length} pods`}: ${few(its)}`;
@@ -271,7 +271,7 @@ async function describeMissing(
       return pods.length === 0 ? `${missing}: namespace ${namespace} has no pods` : missing;
     }
     const [short = '', plural = ''] = own.names;
-    const same = await namesAt(client, pathOf(kind, namespace), signal);
+    const same = await readNames(client, pathOf(kind, namespace), signal);
     const near = nearest(name, same);
     if (near !== undefined) return `${missing}; did you mean ${short}/${near}?`;
     return same.length === 0 ? `${missing}: namespace ${namespace} has no ${plural}` : missing;

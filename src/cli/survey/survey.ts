@@ -92,11 +92,6 @@ export async function readPoolProblems(
   );
 }
 
-/** Reads the names of the objects at a path. */
-export function namesAt(client: ApiClient, path: string, signal: AbortSignal): Promise<string[]> {
-  return readAll(client, path, (object) => stringAt(objectAt(object, 'metadata'), 'name'), signal);
-}
-
 /** Reads the controller's Events of a namespace for which `isWanted` holds. `fields`: what they must have: `reason=WrongNode`. */
 export function ownEvents(
   client: ApiClient,
