@@ -3,9 +3,9 @@
 import { parseArgs } from 'node:util';
 import { runInThisContext } from 'node:vm';
 import fc from 'fast-check';
-import { docker, hostsToml, providerConfig, registriesConf, toml } from './fuzz/configurations.ts';
+import { docker, providerConfig, registriesConf, toml } from './fuzz/configurations.ts';
 import { type Pattern, superlinear } from './fuzz/growth.ts';
-import { challenge, proxy, rateLimit, retryAfter } from './fuzz/headers.ts';
+import { challenge, proxy } from './fuzz/headers.ts';
 import { labelRules } from './fuzz/label-rules.ts';
 import { layers } from './fuzz/layers.ts';
 import { config, manifest } from './fuzz/manifests.ts';
@@ -19,13 +19,10 @@ const TARGETS: readonly Target[] = [
   endpoint,
   match,
   challenge,
-  retryAfter,
-  rateLimit,
   proxy,
   manifest,
   config,
   layers,
-  hostsToml,
   registriesConf,
   toml,
   docker,

@@ -1,10 +1,8 @@
-import { isAbsolute } from 'node:path';
 import fc from 'fast-check';
 import { parseGoDuration } from '../../src/kit/duration.ts';
 import { LoginError, parseDockerConfig, parsePullSecret } from '../../src/oci/credentials/docker.ts';
 import { parseTomlLogin } from '../../src/oci/credentials/operator.ts';
 import { mergeProviders, parseProviders } from '../../src/oci/credentials/programs.ts';
-import { parseHostsToml } from '../../src/oci/endpoints/hosts-toml.ts';
 import { parseRegistriesConf, pullSources } from '../../src/oci/endpoints/registries-conf.ts';
 import { parseReference } from '../../src/oci/reference.ts';
 import { isShowable, must, refusing, type Target } from './target.ts';
@@ -16,20 +14,6 @@ const address = fc.oneof(
   fc.webUrl(),
   fc.constantFrom('https://mirror.example.com', 'http://10.0.0.1:5000/v2/hub', 'docker.io', '[::1]:80'),
 );
-const list = (item: fc.Arbitrary<string>): fc.Arbitrary<string> =>
-  fc.array(item, { maxLength: 4 }).map((items) => `[${items.join(', ')}]`);
-const hostField = fc.oneof(
-  list(fc.constantFrom('"pull"', '"resolve"', '"push"')).map((value) => `capabilities = ${value}`),
-  fc.oneof(text, list(text)).map((value) => `ca = ${value}`),
-  fc.oneof(text, list(text), list(list(text))).map((value) => `client = ${value}`),
-  fc.boolean().map((value) => `skip_verify = ${value}`),
-  fc.boolean().map((value) => `override_path = ${value}`),
-  fc.constantFrom('dial_timeout = "1s"', 'dial_timeout = "1m30s"', 'unknown = 1'),
-  fc.tuple(text, fc.oneof(text, list(text))).map(([name, value]) => `header = { ${name} = ${value} }`),
-);
-const hostTable = fc
-  .tuple(address, fc.array(hostField, { maxLength: 4 }))
-  .map(([url, fields]) => [`[host.${quote(url)}]`, ...fields].join('\n'));
 const TOML_PIECES = [
   '[',
   ']',
@@ -98,64 +82,6 @@ export const registriesConf: Target = {
         'it can be shown',
       );
     }
-    return true;
-  },
-};
-
-/** containerd's `hosts.toml`. */
-export const hostsToml: Target = {
-  name: 'hosts-toml',
-  valid: fc
-    .tuple(
-      fc.oneof(
-        fc.constant(''),
-        address.map((url) => `server = ${quote(url)}`),
-      ),
-      fc.array(hostField, { maxLength: 2 }),
-      fc.array(hostTable, { maxLength: 4 }),
-    )
-    .map(([server, fields, tables]) => [server, ...fields, ...tables].join('\n')),
-  pieces: [
-    ...TOML_PIECES,
-    'server = ',
-    '[host."https://a.example.com"]\n',
-    'capabilities = ["pull"]\n',
-    'ca = "a"\n',
-    'client = [["a","b"]]\n',
-    'header = {',
-    'skip_verify = true\n',
-    'dial_timeout = "',
-    '1s',
-  ],
-  openings: ['server = "', 'a = ', '[host."', 'dial_timeout = "', '[host."https://a".header]\n'],
-  run(input) {
-    const read = refusing([Error], () => parseHostsToml(input, { directory: '/etc/certs.d/docker.io' }));
-    if (read === undefined) return false;
-    must(read.entries.length > 0, 'there is a host to ask');
-    for (const { address: at, headers, tls } of read.entries) {
-      if (at !== undefined) {
-        const url = new URL(`${at.scheme}://${at.host}${at.path}`);
-        must(
-          url.pathname === (at.path === '' ? '/' : at.path) && url.username === '',
-          'the path is asked for as it is',
-        );
-      }
-      for (const [name, value] of Object.entries(headers)) {
-        must(name === name.toLowerCase() && /^[\t\x20-\x7e\x80-\xff]*$/.test(value), 'a header can be sent');
-      }
-      const files = [
-        ...(tls?.authorities ?? []),
-        ...(tls?.clients ?? []).flatMap(({ certificate, key }) => [certificate, key]),
-      ];
-      must(
-        files.every((file) => isAbsolute(file)),
-        'paths are absolute',
-      );
-    }
-    must(
-      read.warnings.every((warning) => isShowable(warning)),
-      `a warning can be shown`,
-    );
     return true;
   },
 };

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { ImageError } from '../../src/oci/errors.ts';
 import { createProxySelector } from '../../src/oci/http/proxy.ts';
 import { acceptRealm, parseChallenges } from '../../src/oci/http/token.ts';
-import { parseRateLimit, parseRetryAfter } from '../../src/oci/http/transport.ts';
 import { must, refusing, type Target } from './target.ts';
 
 const token = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,10}$/);
@@ -82,35 +81,6 @@ function checkRealm(text: string, insecure: boolean): void {
   must(url.username === '' && url.password === '' && url.hash === '', 'a realm holds no user information');
   must(url.hostname !== '', 'a realm has a host');
 }
-
-const NOW = Date.UTC(2026, 0, 1);
-
-/** `Retry-After`. */
-export const retryAfter: Target = {
-  name: 'retry-after',
-  valid: fc.oneof(
-    fc.nat(999_999_999).map(String),
-    fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(2 ** 42) }).map((date) => date.toUTCString()),
-  ),
-  pieces: ['0', '9', '120', '-', '+', '.', 'e', ' ', 'GMT', 'Thu, 01 Jan 2026 00:00:10 GMT', ':', ','],
-  run(text) {
-    const wait = parseRetryAfter(text, NOW);
-    must(wait === undefined || (wait > 0 && wait <= 600_000), 'the wait is positive and at most 10 min');
-    return wait !== undefined;
-  },
-};
-
-/** Docker Hub's `ratelimit-*`. */
-export const rateLimit: Target = {
-  name: 'rate-limit',
-  valid: fc.tuple(fc.nat(1000), fc.constantFrom('', ';w=21600', ' ; w=60')).map(([limit, rest]) => `${limit}${rest}`),
-  pieces: ['100', ';w=', '21600', ' ', '-', '.', 'e9', '0'],
-  run(text) {
-    const read = parseRateLimit({ 'ratelimit-limit': text, 'ratelimit-remaining': text });
-    must(read === undefined || (Number.isSafeInteger(read.limit) && read.limit >= 0), 'a limit is a number');
-    return read !== undefined;
-  },
-};
 
 const URLS = [
   'https://r.example.com/v2/',
