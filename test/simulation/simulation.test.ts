@@ -2,9 +2,12 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { histories, play } from './history.ts';
 
+/** So long `npm run simulate` plays histories, until one breaks a rule. */
+const MINUTES = Number(process.env.SIMULATION_MINUTES ?? 0);
 /** The same by default, so that `npm test` says the same of the same sources. hack/verify.sh draws another one. */
-const SEED = Number(process.env.SIMULATION_SEED ?? 1);
-const RUNS = Number(process.env.SIMULATION_RUNS ?? 25);
+const SEED = Number(process.env.SIMULATION_SEED ?? (MINUTES > 0 ? Date.now() % 1_000_000_000 : 1));
+const RUNS = MINUTES > 0 ? 1e9 : Number(process.env.SIMULATION_RUNS ?? 25);
+const LIMIT = MINUTES > 0 ? { interruptAfterTimeLimit: MINUTES * 60_000 } : {};
 
 describe('a simulation of replicas, an API server and a registry', () => {
   it(`breaks no rule, if requests and events are delayed, reordered, repeated or lost (SIMULATION_SEED=${SEED})`, async () => {
@@ -19,9 +22,9 @@ describe('a simulation of replicas, an API server and a registry', () => {
             .join('\n')}`,
         ).to.equal(undefined);
       }),
-      { seed: SEED, numRuns: RUNS, endOnFailure: false, verbose: 0 },
+      { seed: SEED, numRuns: RUNS, endOnFailure: false, verbose: 0, ...LIMIT },
     );
-  }).timeout(300_000);
+  }).timeout((MINUTES + 5) * 60_000);
 
   it('plays the same history for the same seed', async () => {
     const [history] = fc.sample(histories(60), { seed: SEED, numRuns: 1 });
