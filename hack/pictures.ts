@@ -7,7 +7,7 @@ import { SCALE, scalePicture } from './pictures/scale.ts';
 
 /** Where the pictures are. */
 export const PICTURES = fileURLToPath(new URL('../docs/pictures/', import.meta.url));
-/** What `npm run demo` printed on a terminal, written by hack/record-demo.ts. */
+/** What `npm run demo` printed with colours: npm run record. */
 export const RECORDING = fileURLToPath(new URL('pictures/demo.txt', import.meta.url));
 
 /** Every picture, by its file. */

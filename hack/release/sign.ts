@@ -24,7 +24,7 @@ export type PredicateType = 'cyclonedx' | 'slsaprovenance1';
 const SIGNATURE = 'https://sigstore.dev/cosign/sign/v1';
 
 /** The issuer of the identities of GitHub Actions. */
-const ISSUER = 'https://token.actions.githubusercontent.com';
+export const ISSUER = 'https://token.actions.githubusercontent.com';
 
 /** The identity in the certificate of a release that .github/workflows/release.yml signs. */
 export function workflowIdentity({ source, tag }: Pick<Release, 'source' | 'tag'>): string {

@@ -1,5 +1,5 @@
 /** The single executables for six platforms, and the manifest with which Krew installs them. */
-import { copyFile, mkdir } from 'node:fs/promises';
+import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { archiveOf, TARGETS } from '../../executables/targets.ts';
 import { run } from '../../programs.ts';
@@ -13,7 +13,6 @@ export async function makeExecutables(release: Release): Promise<string[]> {
   const { checkout, downloads, source, out } = release;
   const args = ['hack/executables.ts', '--url', downloads, '--homepage', source];
   await run(join(checkout, 'node_modules/.bin/tsx'), args, { cwd: checkout, loud: true });
-  await mkdir(out, { recursive: true });
   const copies = [...TARGETS.map(archiveOf), KREW].map(async (name) => {
     const file = join(out, name);
     await copyFile(join(checkout, 'dist/executables', name), file);

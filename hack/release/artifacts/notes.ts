@@ -1,13 +1,11 @@
 /** The release notes: the steps of an update first, then what changed, then how to install and verify it. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HIGHLIGHTS, type Section, STEPS, sectionOf } from '../changelog.ts';
 import { pageOf, releasedPage } from '../names.ts';
+import { ISSUER, workflowIdentity } from '../sign.ts';
 import type { Release } from '../types.ts';
 import type { Digests } from './sums.ts';
-
-/** The issuer of the tokens with which GitHub Actions proves what runs. */
-const ISSUER = 'https://token.actions.githubusercontent.com';
 
 /** Who signs: the workflow of the repository, without a key, or a person with the private key of cosign.pub. */
 export type Signer = 'workflow' | 'key';
@@ -18,7 +16,6 @@ export async function makeNotes(release: Release, digests: Digests, signer: Sign
   const section = sectionOf(changelog, release.version);
   if (section === undefined) throw new Error(`CHANGELOG.md: no section "## ${release.version}"`);
   const file = join(release.out, 'release-notes.md');
-  await mkdir(release.out, { recursive: true });
   await writeFile(file, releaseNotes(release, digests, section, signer));
   return file;
 }
@@ -66,7 +63,7 @@ ${rows.map((row) => `| ${row.map((cell, at) => (at === 0 ? cell : `\`${cell}\``)
     `## Verify
 
 \`\`\`sh
-${verifyLines(release, digests, signer).join('\n')}
+${verifyLines(release, digests.image, signer).join('\n')}
 \`\`\`
 
 ${signer === 'key' ? '`cosign.pub` is one of the files of this release. ' : ''}Made from commit [\`${release.commit.slice(0, 12)}\`](${source}/commit/${release.commit}).
@@ -76,17 +73,12 @@ ${signer === 'key' ? '`cosign.pub` is one of the files of this release. ' : ''}M
     .concat('\n');
 }
 
-function verifyLines({ image, source, tag }: Release, { image: digest }: Digests, signer: Signer): string[] {
-  switch (signer) {
-    case 'workflow':
-      return [
-        `cosign verify ${image}@${digest} \\`,
-        `  --certificate-identity ${source}/.github/workflows/release.yml@refs/tags/${tag} \\`,
-        `  --certificate-oidc-issuer ${ISSUER}`,
-      ];
-    case 'key':
-      return [`cosign verify ${image}@${digest} --key cosign.pub --insecure-ignore-tlog`];
-    default:
-      return signer satisfies never;
-  }
+function verifyLines(release: Release, digest: string, signer: Signer): string[] {
+  const verify = `cosign verify ${release.image}@${digest}`;
+  if (signer === 'key') return [`${verify} --key cosign.pub --insecure-ignore-tlog`];
+  return [
+    `${verify} \\`,
+    `  --certificate-identity ${workflowIdentity(release)} \\`,
+    `  --certificate-oidc-issuer ${ISSUER}`,
+  ];
 }

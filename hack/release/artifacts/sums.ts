@@ -1,6 +1,6 @@
 /** SHA256SUMS, which `sha256sum --check` reads, and release.json, which programs read. */
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Release } from '../types.ts';
 
@@ -16,7 +16,6 @@ export type Digests = {
 export async function makeSums(release: Release, files: readonly string[]): Promise<string> {
   const sums = await sumsOf(files);
   const file = join(release.out, 'SHA256SUMS');
-  await mkdir(release.out, { recursive: true });
   await writeFile(file, [...sums].map(([name, sum]) => `${sum}  ${name}\n`).join(''));
   return file;
 }
@@ -39,7 +38,6 @@ export async function makeRecord(release: Release, digests: Digests, files: read
     files: Object.fromEntries([...(await sumsOf(files))].map(([name, sum]) => [name, `sha256:${sum}`])),
   };
   const file = join(release.out, 'release.json');
-  await mkdir(release.out, { recursive: true });
   await writeFile(file, `${JSON.stringify(record, null, 2)}\n`);
   return file;
 }

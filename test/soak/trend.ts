@@ -1,5 +1,5 @@
 /** Whether something grows, as pure functions of its samples. */
-import { median } from '../bench/rounds.ts';
+import { median } from '../../hack/bench/rounds.ts';
 
 /** A measured value at a time in seconds. */
 type Point = readonly [seconds: number, value: number];

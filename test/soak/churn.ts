@@ -1,12 +1,12 @@
 /** A cluster in which something changes all the time, and in which as much is there at the end as at the beginning. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Dice } from '../../test/faults/support/dice.ts';
-import { KIND_LABEL, KINDS, type Kind } from '../../test/faults/support/rules.ts';
-import type { EmbeddedCluster } from '../../test/simulator/embedded-cluster.ts';
-import { at, text } from '../../test/simulator/json.ts';
-import type { TestRegistry } from '../../test/simulator/registry/registry.ts';
-import { daemonSet, deployment, type KubernetesObject, pod } from '../../test/support/workloads.ts';
-import { pathOf } from '../../test/support/world.ts';
+import type { Dice } from '../faults/support/dice.ts';
+import { KIND_LABEL, KINDS, type Kind } from '../faults/support/rules.ts';
+import type { EmbeddedCluster } from '../simulator/embedded-cluster.ts';
+import { at, text } from '../simulator/json.ts';
+import type { TestRegistry } from '../simulator/registry/registry.ts';
+import { daemonSet, deployment, type KubernetesObject, pod } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 
 export const LOAD = {
   podsPerSecond: 2,

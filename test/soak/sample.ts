@@ -1,8 +1,8 @@
 /** What a process holds at one moment. Linux only: most of it comes from /proc. */
 import { readdir, readFile, readlink } from 'node:fs/promises';
-import { cpuOf, residentOf } from '../bench/process.ts';
-import { at } from '../cluster/json.ts';
-import { waitFor } from '../cluster/wait.ts';
+import { cpuOf, residentOf } from '../../hack/bench/process.ts';
+import { at } from '../../hack/cluster/json.ts';
+import { waitFor } from '../../hack/cluster/wait.ts';
 
 /** The things that must not grow. */
 export const MEASURES = ['rss', 'heap', 'external', 'files', 'sockets', 'timers', 'handles'] as const;
