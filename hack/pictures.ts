@@ -1,5 +1,5 @@
 /** Writes the pictures that come from a recording or a measurement, a part of `npm run generate`. The others are drawn by hand. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { dashboardPicture, RESULTS } from './dashboard/picture.ts';
 import { recordingPicture } from './pictures/recording.ts';
@@ -20,6 +20,5 @@ async function pictures(): Promise<ReadonlyMap<string, string>> {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  await mkdir(PICTURES, { recursive: true });
   for (const [file, text] of await pictures()) await writeFile(`${PICTURES}${file}`, text);
 }

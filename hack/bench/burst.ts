@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { IMAGES, SINGLES } from './images.ts';
+import { IMAGES, SINGLES, type World } from './images.ts';
 import { createAndWatch, podOf, quantile, removePods } from './load.ts';
 import { cpuOf, peakOf } from './process.ts';
 import { judge, type Measured, row } from './result.ts';
 import { listed, median, type Rounds, ratios, ratioText } from './rounds.ts';
 import { startOurs, startSubject, turns } from './subjects.ts';
-import type { World } from './world.ts';
 
 /**
  * `warm`: the program has answered for a pod of each image before. `cold`: it has just started, and the images are not known. The

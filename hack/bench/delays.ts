@@ -1,8 +1,8 @@
+import type { World } from './images.ts';
 import { createAndWatch, quantile, removePods } from './load.ts';
 import { judge, type Measured, row } from './result.ts';
 import { median, ratios, ratioText } from './rounds.ts';
 import { startOurs, startSubject, turns, type Who } from './subjects.ts';
-import type { World } from './world.ts';
 
 const GOALS = [
   [0.5, 1.2],

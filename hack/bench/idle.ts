@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { startController } from '../../test/support/controller-process.ts';
 import { manifestWithoutDeployment } from '../../test/support/manifest.ts';
+import type { World } from './images.ts';
 import { cpuOf, residentOf } from './process.ts';
 import { judge, type Measured, row } from './result.ts';
-import type { World } from './world.ts';
 
 /** The namespace of the controller's account; the cluster must audit it. */
 export const NAMESPACE = 'archaware';

@@ -1,7 +1,16 @@
 import { image, multiPlatform } from '../../testimg/build.ts';
 import type { Fixture } from '../../testimg/fixtures.ts';
 import { pushFixtures } from '../../testimg/push.ts';
+import type { Cluster } from '../cluster/cluster.ts';
 import type { Registry } from '../cluster/registry.ts';
+
+/** Where the whole benchmark runs: a real control plane, and a real registry with the images. */
+export type World = {
+  readonly cluster: Cluster;
+  readonly registry: Registry;
+  /** References. */
+  readonly images: readonly string[];
+};
 
 const REPOSITORY = 'bench';
 /** The number of images of the pods. */

@@ -170,9 +170,7 @@ async function startAll(
       .map((object) => JSON.stringify(object))
       .join('\n---\n'),
   );
-  for (const component of await Promise.all([startKubelet(node, plan, common), startProxy(node, plan, common)])) {
-    add(component);
-  }
+  await startKubeletAndProxy(node, plan, common, components);
   await nodeServes(node, request, options.signal);
 }
 

@@ -12,7 +12,7 @@ export const binaries = (): string => process.env.ARCHAWARE_BIN ?? join(homedir(
 export const olderKubernetes = (): string | undefined => process.env.ARCHAWARE_KUBERNETES || undefined;
 
 /** The first minor version of Kubernetes 1 that serves MutatingAdmissionPolicies. */
-const FIRST_WITH_MUTATING_POLICIES = 36;
+export const FIRST_WITH_MUTATING_POLICIES = 36;
 
 /** Whether the control plane serves MutatingAdmissionPolicies, which the single manifest and the overlay `taints` need. */
 export function hasMutatingPolicies(): boolean {

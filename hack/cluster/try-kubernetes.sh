@@ -27,7 +27,7 @@ hack/cluster/build.sh
 if [[ $(pinned kubernetes) != "$before" ]]; then
   step "contract and end-to-end tests on Kubernetes $(pinned kubernetes)"
   npm run --silent build
-  npx tsx hack/e2e/main.ts test/versions/.mocharc.main.json
+  npx tsx test/e2e/run/main.ts test/versions/.mocharc.main.json
 else
   minor=$(cut -d . -f 1-2 <<< "$1")
   step "test/versions on Kubernetes $(pinned "kubernetes-$minor")"

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { escaped } from '../pictures/drawing.ts';
+import { escaped, svg } from '../pictures/drawing.ts';
 import { type Panel, ROWS } from './panels.ts';
 
 /** One series of a result, as promquery prints it: pairs of milliseconds and value. */
@@ -32,15 +32,14 @@ export function dashboardPicture(results: Readonly<Record<string, readonly Serie
     });
     y += Math.ceil(panels.length / across) * (PANEL_HEIGHT + GAP) + 8;
   }
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" width="${WIDTH}" height="${y}" role="img">`,
-    '<!-- Made by hack/dashboard/picture.ts; change that, then run: npm run generate -->',
-    '<title>The panels of the dashboard, drawn from what Prometheus answered beside a running controller</title>',
+  return svg(
+    WIDTH,
+    y,
+    'hack/dashboard/picture.ts; change that, then run: npm run generate',
+    'The panels of the dashboard, drawn from what Prometheus answered beside a running controller',
     `<style>${STYLE}</style><rect class="page" width="${WIDTH}" height="${y}"/>`,
     ...parts,
-    '</svg>',
-    '',
-  ].join('\n');
+  );
 }
 
 const STYLE =

@@ -21,18 +21,23 @@ const DARK: Colours = {
   warn: ['#e3b341', '#3b2300'],
 };
 
-/** A whole picture, with a title for those who do not see it. */
-export function picture(width: number, height: number, title: string, ...parts: readonly string[]): string {
+/** An SVG file with a title for those who do not see it. `madeBy`: what to change, and to run then. */
+export function svg(width: number, height: number, madeBy: string, title: string, ...parts: readonly string[]): string {
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img">`,
-    '<!-- Made by hack/pictures/scale.ts; change that, then run: npm run generate -->',
+    `<!-- Made by ${madeBy} -->`,
     `<title>${escaped(title)}</title>`,
-    `<style>${sheet()}</style>`,
-    `<rect class="page" width="${width}" height="${height}" rx="12"/>`,
     ...parts,
     '</svg>',
     '',
   ].join('\n');
+}
+
+/** A picture of the shapes below, on a page with round corners. */
+export function picture(width: number, height: number, title: string, ...parts: readonly string[]): string {
+  const page = `<rect class="page" width="${width}" height="${height}" rx="12"/>`;
+  const madeBy = 'hack/pictures/scale.ts; change that, then run: npm run generate';
+  return svg(width, height, madeBy, title, `<style>${sheet()}</style>`, page, ...parts);
 }
 
 /** The rules of one colour scheme. */

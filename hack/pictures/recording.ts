@@ -1,5 +1,5 @@
 /** The recorded output of the demo as an animated picture: a page for each part, whose lines appear one after another. */
-import { escaped } from './drawing.ts';
+import { escaped, svg } from './drawing.ts';
 
 type Piece = { readonly text: string; readonly style: string };
 
@@ -23,7 +23,7 @@ const BEAT = 0.12;
 const READING = 6;
 
 /** The parts of a recording; each begins with its number, and one with a second table is two. */
-export function pagesOf(recording: string): string[][] {
+function pagesOf(recording: string): string[][] {
   const pages: string[][] = [];
   for (const line of recording.trimEnd().split('\n')) {
     const text = plain(line);
@@ -36,7 +36,7 @@ export function pagesOf(recording: string): string[][] {
 }
 
 /** A line without its colours. */
-export function plain(line: string): string {
+function plain(line: string): string {
   return piecesOf(line)
     .map(({ text }) => text)
     .join('');
@@ -72,10 +72,11 @@ export function recordingPicture(recording: string): string {
       '</g>',
     );
   }
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img">`,
-    '<!-- Made by hack/pictures.ts from hack/pictures/demo.txt. A new recording: npm run record -->',
-    '<title>npm run demo: pods crash on a mixed cluster, then archaware places them, then clean removes everything</title>',
+  return svg(
+    width,
+    height,
+    'hack/pictures.ts from hack/pictures/demo.txt. A new recording: npm run record',
+    'npm run demo: pods crash on a mixed cluster, then archaware places them, then clean removes everything',
     `<style>${sheet()}${rules.join('')}@media (prefers-reduced-motion:reduce){.part,.cover{animation:none}}</style>`,
     `<clipPath id="frame"><rect width="${width}" height="${height}" rx="12"/></clipPath>`,
     `<rect class="page" width="${width}" height="${height}" rx="12"/>`,
@@ -83,9 +84,7 @@ export function recordingPicture(recording: string): string {
     ...groups,
     '</g>',
     `<rect class="frame" x="0.5" y="0.5" width="${width - 1}" height="${height - 1}" rx="12"/>`,
-    '</svg>',
-    '',
-  ].join('\n');
+  );
 }
 
 function lineAt(y: number, line: string): string {

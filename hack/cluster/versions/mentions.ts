@@ -19,11 +19,6 @@ export const MENTIONS: readonly Mention[] = [
   { file: 'test/simulator/embedded-cluster.ts', text: ({ main }) => `/** Default v${main.patch}. */` },
   { file: 'test/simulator/embedded-cluster.ts', text: ({ main }) => `gitVersion = 'v${main.patch}' }` },
   { file: 'test/simulation/api-server.ts', text: ({ main }) => `gitVersion: 'v${main.patch}',` },
-  { file: 'hack/bench/scale/objects.ts', text: ({ main }) => `kubeletVersion: 'v${main.patch}',` },
-  {
-    file: 'hack/bench/scale/routes.ts',
-    text: ({ main }) => `"minor":"${main.minor.split('.')[1]}","gitVersion":"v${main.patch}"`,
-  },
 ];
 
 /** Returns where the words of a text stand in another one, whatever white space is between them; undefined: nowhere. */

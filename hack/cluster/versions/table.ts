@@ -1,5 +1,6 @@
 /** The table of docs/support.md: which minors of Kubernetes are supported, how each was tried, and until when. */
 import { between } from '../../write-between.ts';
+import { FIRST_WITH_MUTATING_POLICIES } from '../spawn.ts';
 import type { Supported, Versions } from './versions.ts';
 
 /** The page that has the table. */
@@ -7,9 +8,6 @@ export const PAGE = 'docs/support.md';
 
 /** How many months after upstream's end a minor is supported at least: as long as providers sell support of it. */
 const MONTHS_AFTER_UPSTREAM = 12;
-
-/** The first minor of Kubernetes 1 that serves MutatingAdmissionPolicies, which the newer manifest needs. */
-const FIRST_WITH_MUTATING_POLICIES = 36;
 
 /** Returns the table, newest minor first. */
 export function supportTable({ minors }: Versions): string {

@@ -1,5 +1,5 @@
 /**
- * Runs end-to-end suites one after another, each by its Mocha configuration: `tsx hack/e2e/main.ts CONFIG...`
+ * Runs end-to-end suites one after another, each by its Mocha configuration: `tsx test/e2e/run/main.ts CONFIG...`
  *
  * A test that fails is run once more, alone, in a process of its own, so on a fresh world. If it passes then, it counts as passed
  * and is named as `flaky: TITLE` after the closing line. Exit code 1 if a test failed twice, or if three or more were flaky.
@@ -24,7 +24,7 @@ import {
 } from './again.ts';
 
 const REPORTER = fileURLToPath(new URL('reporter.cjs', import.meta.url));
-const MOCHA = fileURLToPath(new URL('../../node_modules/mocha/bin/mocha.js', import.meta.url));
+const MOCHA = fileURLToPath(new URL('../../../node_modules/mocha/bin/mocha.js', import.meta.url));
 
 /** The part of a Mocha configuration that a second run needs, too. */
 type Configuration = { readonly 'node-option': readonly string[]; readonly timeout: number };

@@ -20,7 +20,7 @@ export type Verdict = {
 };
 
 /** More failures than this are no accident, and running each of them again would take too long. */
-export const MOST_AGAIN = 8;
+const MOST_AGAIN = 8;
 /** So many flaky tests fail a run. */
 export const TOO_FLAKY = 3;
 

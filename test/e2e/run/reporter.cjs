@@ -1,5 +1,5 @@
 // Mocha's spec reporter. It also writes every result to the file that ARCHAWARE_RESULTS names, one JSON text a line, for
-// hack/e2e/main.ts, which prints the closing line.
+// test/e2e/run/main.ts, which prints the closing line.
 const { appendFileSync } = require('node:fs');
 const { reporters } = require('mocha');
 
