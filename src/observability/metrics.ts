@@ -267,8 +267,8 @@ function numberOf(sample: Sample): number {
 async function render(series: Series, observed: Observed): Promise<{ contentType: string; text: string }> {
   for (const { key, label, gauge } of series.measured) {
     const value = await observed[key]();
-    // The last node of an architecture may be gone.
-    if (label === 'architecture') gauge.reset();
+    // The last node of an architecture may be gone, and so may the queues of a leader.
+    if (label !== '') gauge.reset();
     if (typeof value !== 'object') gauge.set(numberOf(value));
     else for (const [name, sample] of Object.entries(value)) gauge.set({ [label]: name }, numberOf(sample));
   }

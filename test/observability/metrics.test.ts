@@ -71,6 +71,12 @@ describe('the metrics', () => {
     expect(new Set(text.match(/registry="[^"]+"/g)).size).to.equal(101);
   });
 
+  it('forget a value of a label that is measured no longer', async () => {
+    const metrics = createMetrics('test', () => 0);
+    await metrics.render({ ...NOTHING, queueDepths: () => ({ pod: 3 }) });
+    expect((await metrics.render(NOTHING)).text).not.to.include('archaware_workqueue_depth{');
+  });
+
   it('say whether a safety net holds, and nothing about one that was not tried', async () => {
     const metrics = createMetrics('test', () => 0);
     const holds = async (daemonsets: boolean | undefined) => {
