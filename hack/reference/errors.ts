@@ -52,7 +52,7 @@ const EXITS: Readonly<Record<keyof typeof EXIT, string>> = {
   found:
     'Found something: `plan` changes to make; `status` problems; `clean` something that is left; `inspect` an image that could not be looked up; `check` an image that lacks or, with `--compare`, dropped an architecture, or could not be looked up; `report` less that is ready than `--fail-under` asks for; with `--deep` a program for another platform.',
   usage:
-    'Usage, configuration, kubeconfig or a file; `clean` without a terminal and without `--yes`; nothing to judge for `report`, `check` and `config validate`, such as no workload. Each problem is one line with key, value, what is expected, file and line.',
+    'Usage, configuration, kubeconfig or a file; `clean` without a terminal and without `--yes`; nothing to judge for `report`, `check` and `config validate`, such as no workload.',
 };
 
 /** The errors of images. */

@@ -41,7 +41,7 @@ const CAUSES = table(
 const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ImageUnresolvable: {
     meaning:
-      'An image could not be looked up; the note names image, registry and [error](#errors-of-images). archaware tries again. For a pod that waits, the note says when it starts by itself at the latest (UTC), `images.fallbackAfter` (2 minutes) after the first failure, or that it waits until a lookup succeeds. At most 8 images of one object have an Event at a time.',
+      'An image could not be looked up; the note names image, registry and [error](#errors-of-images). archaware tries again. For a pod that waits, the note says when it starts by itself at the latest (UTC), or that it waits until a lookup succeeds.',
     next: `\`archaware inspect IMAGE\` tries the same lookup; in the pod add \`--config /etc/archaware/config.yaml\`.\n\n${CAUSES}`,
   },
   NoCommonArchitecture: {
@@ -51,7 +51,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   },
   TooLarge: {
     meaning:
-      'The names of images, labels, selectors and tolerations of the object take more than 16 KiB of memory together (an entry counts about 50 bytes more than its characters; most pods take less than 2 KiB). archaware skips it: nothing is looked up or added, a gate is removed, and what the object has already stays.',
+      'The names of images, labels, selectors and tolerations of the object take more than 16 KiB of memory together (most pods take less than 2 KiB). archaware skips it: nothing is looked up or added, a gate is removed, and what the object has already stays.',
     next: 'Make the object smaller, or add the tolerations to its template.',
   },
   OpenPlacement: {
@@ -71,7 +71,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   },
   WriteContested: {
     meaning:
-      'Another writer reverted a write of archaware three times in ten minutes. archaware tries again after ten minutes, and with a delay that doubles, up to a day.',
+      'Another writer reverted a write of archaware three times in ten minutes. archaware tries again after ten minutes, doubled up to a day.',
     next: 'Find the other writer: `kubectl get KIND NAME -o yaml --show-managed-fields`. Leave the field to one of the two: GitOps tools usually set [the whole list of tolerations](gitops.md#what-these-tools-see-of-other-peoples-objects); or `archaware.dev/ignore` on a pod or DaemonSet, `taints.nodeSelector` for nodes.',
   },
   PullSecretUnusable: {
@@ -107,11 +107,11 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   NodeArchitectureChanged: {
     meaning:
       'The kubelet reports another architecture than before for the same Node object. The taint of the node follows. Pods and DaemonSets get no toleration for the new architecture because of this node.',
-    next: 'If another machine joined under the same name, delete the Node object; the kubelet creates it again. If it is the same machine, look at the kubelet, and at who has access: it may be broken, or an attacker may control it.',
+    next: 'If another machine joined under the same name, delete the Node object; the kubelet creates it again. If it is the same machine, its kubelet may be broken, or controlled by an attacker.',
   },
   TaintHeldBack: {
     meaning:
-      'Nodes stay without the taint, because this DaemonSet wants pods there and its template does not tolerate the taint: its next update would remove all of its pods from them. The note has the number of nodes, the first of them, and why the template could not be changed. Three nodes get the Event, too.',
+      'Nodes stay without the taint, because this DaemonSet wants pods there and its template does not tolerate the taint: its next update would remove all of its pods from them. The note has the number of nodes, and why the template could not be changed.',
     next: '[Runbook](alerts.md#archawaretaintsheldback).',
   },
   RolloutStopped: {
@@ -121,12 +121,12 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   },
   WriteRefused: {
     meaning:
-      'The API server, a policy or a webhook in it refuses a write of the controller again and again; the note has its answer. Until the write succeeds, a gated pod keeps its gate. The write is tried again; entries that are not refused are written.',
+      'The API server, a policy or a webhook in it refuses a write of the controller again and again; the note has its answer. The write is tried again; until it succeeds, a gated pod keeps its gate.',
     next: 'With `denied request` of `archaware-guard-…`, a policy is pinned to another `taints.key` or to other labels than the configuration has ([policies](security.md#policies)), or somebody gave a taint of archaware another value (`kubectl taint node NAME KEY-`). Otherwise allow the write in the other policy or webhook: [other admission plug-ins](security.md#other-admission-plug-ins).',
   },
   RefusedByPolicy: {
     meaning:
-      "The API server refuses to create the pods of this owner, and its answer names tolerations, node affinity or scheduling gates, which archaware adds. With `placement.refused: withdraw` the webhook leaves that part out of the owner's next pods for a time. The template of a DaemonSet keeps its tolerations.",
+      "The API server refuses to create the pods of this owner for the tolerations, node affinity or gate that archaware adds. With `placement.refused: withdraw` the webhook leaves that part out of the owner's next pods for a time.",
     next: 'Allow what archaware adds in the policy that refuses it: [other admission plug-ins](security.md#other-admission-plug-ins).',
   },
 };
