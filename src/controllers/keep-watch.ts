@@ -58,17 +58,14 @@ function refusalText(error: unknown, namespace: string): string {
 export type KeepWatch = ReturnType<typeof createKeepWatch>;
 
 /** Creates the knowledge of a term; nothing is tried before the first call of `look`. */
-export function createKeepWatch({
-  client,
-  probes,
-  onNews,
-}: {
+export function createKeepWatch(options: {
   readonly client: Pick<ApiClient, 'request'>;
   /** Returns the updates to try now. */
   readonly probes: () => readonly KeepProbe[];
   /** Called when the protection is found broken, when it holds again, and with each new reason why it is not known. */
   readonly onNews: (verdict: KeepVerdict) => void;
 }) {
+  const { client, probes, onNews } = options;
   /** Whether the protection held at the last try with a verdict; undefined: there was none, or nothing to protect. */
   let holds: boolean | undefined;
   /** Why the last try gave no verdict; empty: it gave one. */

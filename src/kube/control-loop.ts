@@ -2,19 +2,7 @@ import { onAbort } from '../kit/abort.ts';
 import type { Clock } from '../kit/clock.ts';
 import { createTurns, inTurns, type Turns } from '../kit/fairness/event-loop.ts';
 import { ApiError, concernsServer, LeaseLostError } from './errors.ts';
-import {
-  add,
-  addAfter,
-  close,
-  createWorkqueue,
-  depth,
-  done,
-  forget,
-  isIdle,
-  type Priority,
-  retry,
-  take,
-} from './workqueue.ts';
+import { add, addAfter, close, createWorkqueue, depth, done, forget, isIdle, retry, take } from './workqueue.ts';
 
 /** How a reconciliation ended, as `archaware_reconcile_total` counts it. */
 export type Outcome = 'written' | 'unchanged' | 'waiting' | 'held' | 'conflict';
@@ -62,7 +50,7 @@ export function createController(options: ControllerOptions) {
   const { name, workers, reconcile, isUrgent, clock, onOutcome } = options;
   const queue = createWorkqueue(clock);
   const turns = options.turns ?? createTurns(clock);
-  const priorityOf = (key: string): Priority => (isUrgent(key) ? 'urgent' : 'backlog');
+  const priorityOf = (key: string) => (isUrgent(key) ? 'urgent' : 'backlog');
 
   async function work(kill: AbortSignal): Promise<void> {
     for (let key = await take(queue); key !== undefined; key = await take(queue)) {
@@ -121,13 +109,12 @@ export function createController(options: ControllerOptions) {
 export type Queues = ReturnType<typeof createQueues>;
 
 /** Prepares the queues of a term. `add` creates each. */
-export function createQueues({
-  workers,
-  clock,
-  onOutcome,
-}: Pick<ControllerOptions, 'workers' | 'clock'> & {
+export function createQueues(options: {
+  readonly workers: number;
+  readonly clock: Clock;
   readonly onOutcome: (name: string, ...ended: Parameters<ControllerOptions['onOutcome']>) => void;
 }) {
+  const { workers, clock, onOutcome } = options;
   const turns = createTurns(clock);
   let spreading = 0;
   return {

@@ -300,12 +300,7 @@ function createPoolLabels(): (name: string) => string {
  * Creates the labels of registries in metrics: authors of pods choose host names, so the number of labels is limited, and all other
  * hosts share one. A host that answers replaces a host that never did, so that invented names cannot displace a real registry.
  */
-export function createRegistryLabels({
-  most,
-  idleMs,
-  now,
-  onForgotten,
-}: {
+export function createRegistryLabels(options: {
   /** The most labels for registries that are not configured. */
   readonly most: number;
   /** A label that was unused for this long may be given to another host. Milliseconds. */
@@ -315,6 +310,7 @@ export function createRegistryLabels({
   /** Called when a host loses its label, so that its series can be removed. */
   readonly onForgotten: (host: string) => void;
 }) {
+  const { most, idleMs, now, onForgotten } = options;
   const configured = new Set<string>();
   /** The first one was unused for longest. */
   const others = new Map<string, { readonly usedAt: number; readonly hasAnswered: boolean }>();

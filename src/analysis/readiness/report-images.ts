@@ -93,10 +93,8 @@ export function countNotLookedUp(
 const FIRST = 3;
 
 /** `180 images were not looked up (r.example rate-limited: 178, s.example timeout: 2)`. Undefined: all were. */
-export function notLookedUpText({
-  images,
-  registries,
-}: Pick<NotLookedUp, 'images' | 'registries'>): string | undefined {
+export function notLookedUpText(left: Pick<NotLookedUp, 'images' | 'registries'>): string | undefined {
+  const { images, registries } = left;
   if (images === 0) return undefined;
   const named = registries
     .slice(0, FIRST)

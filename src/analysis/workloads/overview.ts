@@ -243,12 +243,8 @@ const TEMPLATE_HASH = 'pod-template-hash';
  * Returns the workload of a pod: its owner, or the pod itself if nothing owns it. The Deployment behind a ReplicaSet follows from
  * the names, because ReplicaSets are not read: their name is that of the Deployment with the pods' template hash.
  */
-export function workloadOf({
-  namespace,
-  name,
-  owner,
-  labels,
-}: Pick<Pod, 'namespace' | 'name' | 'owner' | 'labels'>): WorkloadName {
+export function workloadOf(pod: Pick<Pod, 'namespace' | 'name' | 'owner' | 'labels'>): WorkloadName {
+  const { namespace, name, owner, labels } = pod;
   if (owner === undefined) return { kind: 'Pod', namespace, name };
   const end = `-${labels[TEMPLATE_HASH] ?? ''}`;
   if (

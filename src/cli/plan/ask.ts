@@ -185,14 +185,7 @@ async function tried(send: () => Promise<unknown>): Promise<DryRunVerdict> {
 }
 
 /** Asks the API server whether it would accept what `run` would write, and notes the namespaces that could not be asked. */
-export async function askWhetherAllowed({
-  context: { config, signal, note },
-  client,
-  settings,
-  watches,
-  loops,
-  changes,
-}: {
+export async function askWhetherAllowed(asked: {
   readonly context: Context;
   readonly client: ApiClient;
   readonly settings: Settings;
@@ -200,6 +193,8 @@ export async function askWhetherAllowed({
   readonly loops: Loops;
   readonly changes: Plan['changes'];
 }): Promise<Plan['refused']> {
+  const { client, settings, watches, loops, changes } = asked;
+  const { config, signal, note } = asked.context;
   if (onlyObserves(settings)) return [];
   const cluster = watches.witnesses.architectures();
   const all = namespacesToAsk(loops, changes, cluster);

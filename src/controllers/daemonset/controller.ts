@@ -38,7 +38,7 @@ import {
   WAITS_FOR_TURN,
   wrote,
 } from './template.ts';
-import { createUnserved } from './unserved.ts';
+import { holdersOf, served } from './unserved.ts';
 
 /** The DaemonSet controller: gathers the input of a template's decision, decides, writes. */
 export type DaemonSetController = ReturnType<typeof createDaemonSetController>;
@@ -54,10 +54,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
     isSystem: (namespace) => isSystemNamespace(namespace, options.settings()),
     unreadyNodes: (daemonSet) => unreadyNodesOf(daemonSet, options.nodes(), taints().key),
   });
-  const unserved = createUnserved({ turn, taints, onServed: options.onServed });
   const notices = createNotices(options);
   const ownership = createOwnership(options);
-  const known = { memory, turn, unserved, ownership, wasStopping: false, wasHolding: false };
+  const known = { memory, turn, unserved: new Map(), ownership, wasStopping: false, wasHolding: false };
   const parts: TemplateParts = { ...options, ...notices, ...known };
   return {
     reconcile: (key: string, signal: AbortSignal): Promise<Result> => reconcile(parts, key, signal),
@@ -74,7 +73,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
     holdsTaints: (key: string): boolean =>
       (waitsInLine(turn, key) && daemonSets.get(key)?.rolledOut === true) || isUnprovenNow(turn, key),
     /** Returns the DaemonSets that this node must not be tainted for, with the reason for each. */
-    holders: unserved.holders,
+    holders: (node: Node) => holdersOf(parts, node),
     /**
      * Whether a taint would come too early for this node: a DaemonSet of the system has a change of archaware of which nothing shows yet
      * that it is let in. Once a node has the taint, the change cannot be taken back.
@@ -148,10 +147,10 @@ async function gather(parts: TemplateParts, key: string, signal: AbortSignal): P
 }
 
 /** Lets nobody wait for a DaemonSet that is gone, or that archaware leaves alone. */
-function leaveAlone({ turn, unserved, onDecided }: TemplateParts, key: string): void {
-  forgetRollout(turn, key);
-  unserved.served(key);
-  onDecided(key);
+function leaveAlone(parts: TemplateParts, key: string): void {
+  forgetRollout(parts.turn, key);
+  served(parts, key);
+  parts.onDecided(key);
 }
 
 /** Serves a template: repairs the record, decides, writes, and gives the list of tolerations back to its author. */
@@ -175,7 +174,7 @@ async function decideAndWrite(parts: TemplateParts, at: TemplateCase): Promise<R
   if (acted !== undefined) {
     if (!isUnprovenNow(parts.turn, key)) parts.onDecided(key);
     // Once its author changes it, it is decided again. Until then a taint would cut it off.
-    parts.unserved.lacks(key, { architectures: undefined, why: 'in-line', answer: '' });
+    parts.unserved.set(key, { architectures: undefined, why: 'in-line', answer: '' });
     return acted;
   }
   const decision = await decideForTemplate(parts, at);

@@ -43,7 +43,7 @@ import {
 import type { Notices } from '../refusals.ts';
 import type { Ownership } from './give-back.ts';
 import { giveTurnBack, type RolloutTurn, takeTurn } from './rollout.ts';
-import type { Unserved } from './unserved.ts';
+import { served, type Unserved } from './unserved.ts';
 
 /** What the DaemonSet controller works with. */
 export type DaemonSetControllerOptions = PlacingOptions & {
@@ -122,7 +122,7 @@ function remember({ memory }: TemplateParts, at: TemplateCase, decision: Decisio
 export async function carryOut(parts: TemplateParts, at: TemplateCase, decision: Decision): Promise<Result> {
   const isPlaced = decision.kind === 'place';
   if (isPlaced && !onlyObserves(at.settings)) return place(parts, at, decision);
-  parts.unserved.served(at.key);
+  served(parts, at.key);
   const hasRoom = remember(parts, at, decision);
   if (!isPlaced) return notPlaced(decision, at.daemonSet.template, at.settings, hasRoom);
   return { outcome: 'unchanged', againInMs: decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined };
@@ -130,7 +130,7 @@ export async function carryOut(parts: TemplateParts, at: TemplateCase, decision:
 
 async function place(parts: TemplateParts, at: TemplateCase, decision: Placement): Promise<Result> {
   const { key, daemonSet, subject, settings } = at;
-  const { turn, unserved } = parts;
+  const { turn } = parts;
   const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
   const wanted = wantedTolerations(settings, decision.architectures);
   // A guess changes nothing in the record.
@@ -139,9 +139,9 @@ async function place(parts: TemplateParts, at: TemplateCase, decision: Placement
   const requires = templateRequires(settings, decision);
   const change = decideTemplate(daemonSet, wanted, parts.liveTaints(), basis, requires);
   const lacks = (why: Want, answer = '') =>
-    unserved.lacks(key, { architectures: wanted.map(({ value }) => value), why, answer });
+    void parts.unserved.set(key, { architectures: wanted.map(({ value }) => value), why, answer });
   if (change.kind === 'unchanged') {
-    unserved.served(key);
+    served(parts, key);
     remember(parts, at, decision);
     return { outcome: 'unchanged', againInMs };
   }
@@ -167,7 +167,7 @@ async function place(parts: TemplateParts, at: TemplateCase, decision: Placement
   if (written.kind === 'gone') return { outcome: 'unchanged' };
   // Only the watch shows whether a webhook took the tolerations out of the same write.
   if (change.rolls && written.kind === 'written') lacks('failed');
-  else unserved.served(key);
+  else served(parts, key);
   remember(parts, at, decision);
   if (written.kind === 'written') {
     const answer = readDaemonSet(written.object);

@@ -17,39 +17,34 @@ type UnservedEntry = {
 };
 
 /** The DaemonSets that lack tolerations, and why. */
-export type Unserved = ReturnType<typeof createUnserved>;
+export type Unserved = Map<string, UnservedEntry>;
 
-type UnservedOptions = {
+type UnservedParts = {
   readonly turn: RolloutTurn;
-  readonly taints: () => Settings['taints'];
+  readonly unserved: Unserved;
+  readonly settings: () => Pick<Settings, 'taints'>;
   /** Called when a DaemonSet no longer lacks its tolerations. */
   readonly onServed: () => void;
 };
 
-/** Creates an empty memory. */
-export function createUnserved({ turn, taints, onServed }: UnservedOptions) {
+/** The DaemonSet has its tolerations, needs none, or is left alone. */
+export function served({ unserved, onServed }: UnservedParts, key: string): void {
+  if (unserved.delete(key)) onServed();
+}
+
+/** Returns the DaemonSets that a node must not be tainted for, with the reason for each. */
+export function holdersOf({ turn, unserved, settings }: UnservedParts, node: Node): Holder[] {
   const { daemonSets, isSystem } = turn;
-  const entries = new Map<string, UnservedEntry>();
-  return {
-    lacks: (key: string, entry: UnservedEntry): void => void entries.set(key, entry),
-    /** The DaemonSet has its tolerations, needs none, or is left alone. */
-    served(key: string): void {
-      if (entries.delete(key)) onServed();
-    },
-    /** Returns the DaemonSets that a node must not be tainted for, with the reason for each. */
-    holders(node: Node): Holder[] {
-      const found = new Map<string, string>();
-      for (const [key, entry] of entries) {
-        const daemonSet = daemonSets.get(key);
-        // What a tenant has in his namespace holds nobody up: the refused write is named there.
-        if (daemonSet === undefined || !isSystem(namespaceOf(key))) continue;
-        if (isCutOff(daemonSet, entry.architectures, node, taints())) found.set(key, unservedNote(entry));
-      }
-      for (const key of stopsAll(turn)) found.set(key, STOPS_ALL);
-      return [...found].flatMap(([key, why]) => {
-        const uid = daemonSets.get(key)?.uid;
-        return uid === undefined ? [] : { key, uid, why };
-      });
-    },
-  };
+  const found = new Map<string, string>();
+  for (const [key, entry] of unserved) {
+    const daemonSet = daemonSets.get(key);
+    // What a tenant has in his namespace holds nobody up: the refused write is named there.
+    if (daemonSet === undefined || !isSystem(namespaceOf(key))) continue;
+    if (isCutOff(daemonSet, entry.architectures, node, settings().taints)) found.set(key, unservedNote(entry));
+  }
+  for (const key of stopsAll(turn)) found.set(key, STOPS_ALL);
+  return [...found].flatMap(([key, why]) => {
+    const uid = daemonSets.get(key)?.uid;
+    return uid === undefined ? [] : { key, uid, why };
+  });
 }

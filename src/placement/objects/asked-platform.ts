@@ -49,10 +49,7 @@ type ArchitectureDemand = {
 const LABELS: readonly string[] = [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL];
 
 /** Returns the architectures that a pod asks for; undefined if it accepts any. */
-export function architectureAsked({
-  nodeSelector,
-  terms,
-}: Pick<Demands, 'nodeSelector' | 'terms'>): ArchitectureDemand | undefined {
+export function architectureAsked({ nodeSelector, terms }: Demands): ArchitectureDemand | undefined {
   const selectors = LABELS.filter((label) => Object.hasOwn(nodeSelector, label));
   const selected = selectors.map((label) => String(nodeSelector[label]));
   const spoken = (terms ?? []).map(({ expressions }) => expressions.filter(({ key }) => LABELS.includes(key)));

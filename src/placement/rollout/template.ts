@@ -82,11 +82,7 @@ export function decideTemplate(
 }
 
 /** Returns the tolerations of a template that archaware added, now or earlier. */
-export function carriedTolerations({
-  recorded,
-  template,
-  isListApplied = false,
-}: Pick<DaemonSet, 'recorded' | 'template' | 'isListApplied'>): readonly Toleration[] {
+export function carriedTolerations({ recorded, template, isListApplied = false }: DaemonSet): readonly Toleration[] {
   const present = template.tolerations ?? [];
   return claimable(readRecord(recorded), isListApplied).filter((entry) =>
     present.some((toleration) => isSameToleration(toleration, entry)),
