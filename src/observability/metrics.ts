@@ -1,68 +1,57 @@
 import { STATUS_CODES } from 'node:http';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-/** The gauges that are measured at each scrape: what measures them, their name, their label (empty: none), and what they are. */
-const MEASURED = [
-  ['queueDepths', 'workqueue_depth', 'controller', 'Keys that are ready to be processed.'],
-  ['unresolvableImages', 'unresolvable_images', '', 'Images whose last lookup failed.'],
-  ['oldestWaitingPodSeconds', 'oldest_waiting_pod_seconds', '', 'Age of the oldest pod that waits for an image.'],
-  [
+/** The gauges that are measured at each scrape: by what measures them their name, what they are, and their label if they have one. */
+const MEASURED = {
+  queueDepths: ['workqueue_depth', 'Keys that are ready to be processed.', 'controller'],
+  unresolvableImages: ['unresolvable_images', 'Images whose last lookup failed.'],
+  oldestWaitingPodSeconds: ['oldest_waiting_pod_seconds', 'Age of the oldest pod that waits for an image.'],
+  nodes: [
     'nodes',
-    'nodes',
-    'architecture',
     'Nodes by architecture: unknown before the kubelet reports one, other for a name that Go does not have.',
+    'architecture',
   ],
-  ['pods', 'pods', 'outcome', 'Pods by outcome.'],
-  ['wrongNodePods', 'wrong_node_pods', '', 'Pods that are now on a node whose architecture their images lack.'],
-  ['gatedPods', 'gated_pods', '', 'Pods that have the scheduling gate of archaware.'],
-  ['taintedNodes', 'tainted_nodes', 'architecture', 'Nodes that have the taint of archaware, by architecture.'],
-  [
-    'safetyNets',
+  pods: ['pods', 'Pods by outcome.', 'outcome'],
+  wrongNodePods: ['wrong_node_pods', 'Pods that are now on a node whose architecture their images lack.'],
+  gatedPods: ['gated_pods', 'Pods that have the scheduling gate of archaware.'],
+  taintedNodes: ['tainted_nodes', 'Nodes that have the taint of archaware, by architecture.', 'architecture'],
+  safetyNets: [
     'safety_net_holds',
-    'net',
     '1 if the safety net held when the leader last tried it, 0 if not, NaN if that is not known.',
+    'net',
   ],
-  [
-    'publishedImages',
+  publishedImages: [
     'published_images',
-    '',
     'Images whose architectures the leader has published, so that the API server places new pods of them.',
   ],
-  [
-    'contestedObjects',
+  contestedObjects: [
     'contested_objects',
-    '',
     'Objects that archaware does not write for a while, because another writer keeps undoing its writes.',
   ],
-  [
-    'taintsHeldBack',
+  taintsHeldBack: [
     'taints_held_back',
-    '',
     'Nodes that stay without the taint of archaware, because it would cut a DaemonSet off from them.',
   ],
-  [
-    'rolloutStopped',
+  rolloutStopped: [
     'rollout_stopped',
-    '',
     'DaemonSets that did not come back within five minutes after archaware had changed their template.',
   ],
-  ['leader', 'leader', '', '1 if this process is the leader, else 0.'],
-  [
-    'certificateExpirySeconds',
+  leader: ['leader', '1 if this process is the leader, else 0.'],
+  certificateExpirySeconds: [
     'certificate_expiry_seconds',
-    '',
     'Seconds until the serving certificate of the webhook expires; NaN without one.',
   ],
-] as const;
+} as const;
 
 /** Undefined: it is not known. */
 type Sample = number | boolean | undefined;
-type Samples<Label extends string> = Label extends '' ? Sample : Readonly<Record<string, Sample>>;
+type Samples<Gauge> = Gauge extends readonly [string, string] ? Sample : Readonly<Record<string, Sample>>;
+type Measure<Gauge> = () => Samples<Gauge> | Promise<Samples<Gauge>>;
 
 /** What measures the values, at each scrape. */
-export type Observed = {
-  readonly [Gauge in (typeof MEASURED)[number] as Gauge[0]]: () => Samples<Gauge[2]> | Promise<Samples<Gauge[2]>>;
-} & { readonly readiness: () => Promise<ReadinessSamples> };
+export type Observed = { readonly [Gauge in keyof typeof MEASURED]: Measure<(typeof MEASURED)[Gauge]> } & {
+  readonly readiness: () => Promise<ReadinessSamples>;
+};
 
 /** How far the pods are for each target architecture, and which images block most. */
 type ReadinessSamples = {
@@ -180,12 +169,16 @@ function createSeries() {
   const gauge = <T extends string>(name: string, help: string, labelNames: readonly T[] = []) =>
     new Gauge(define('gauge', name, help, labelNames));
 
+  const measured = Object.entries<readonly [string, string, string?]>(MEASURED);
   return {
     registry,
     defined,
-    measured: MEASURED.map(([key, name, label, help]) => {
-      return { key, label, gauge: gauge<string>(name, help, label === '' ? [] : [label]) };
-    }),
+    measured: new Map(
+      measured.map(([key, [name, help, label]]) => [
+        key,
+        { label, gauge: gauge<string>(name, help, label ? [label] : []) },
+      ]),
+    ),
     reconciles: counter('reconcile_total', 'Reconciliations by result.', ['controller', 'result']),
     reconcileSeconds: histogram('reconcile_duration_seconds', 'Duration of a reconciliation.', ['controller'], FAST),
     placementSeconds: histogram(
@@ -265,15 +258,17 @@ function numberOf(sample: Sample): number {
 }
 
 async function render(series: Series, observed: Observed): Promise<{ contentType: string; text: string }> {
-  for (const { key, label, gauge } of series.measured) {
-    const value = await observed[key]();
+  const { readiness, ...measures } = observed;
+  for (const [key, measure] of Object.entries(measures)) {
+    const value = await measure();
+    const { label = '', gauge } = series.measured.get(key) ?? {};
     // The last node of an architecture may be gone, and so may the queues of a leader.
-    if (label !== '') gauge.reset();
-    if (typeof value !== 'object') gauge.set(numberOf(value));
-    else for (const [name, sample] of Object.entries(value)) gauge.set({ [label]: name }, numberOf(sample));
+    if (label !== '') gauge?.reset();
+    if (typeof value !== 'object') gauge?.set(numberOf(value));
+    else for (const [name, sample] of Object.entries(value)) gauge?.set({ [label]: name }, numberOf(sample));
   }
   const { readyPods, readyCores, readyBytes, blockedCores, registry } = series;
-  const { pods, images } = await observed.readiness();
+  const { pods, images } = await readiness();
   for (const metric of [readyPods, readyCores, readyBytes, blockedCores]) metric.reset();
   for (const { target, namespace, state, architecture, ...sums } of pods) {
     const labels = { target, namespace, state, architecture };

@@ -12,7 +12,7 @@ import { readDaemonSetSubject } from '../../placement/subject.ts';
 import { regardingDaemonSet } from '../announce.ts';
 import { behindMs, createMemory } from '../memory.ts';
 import { createNotices } from '../refusals.ts';
-import { createOwnership } from './give-back.ts';
+import { giveBackAtSight } from './give-back.ts';
 import {
   createRolloutTurn,
   forgetRollout,
@@ -55,8 +55,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
     unreadyNodes: (daemonSet) => unreadyNodesOf(daemonSet, options.nodes(), taints().key),
   });
   const notices = createNotices(options);
-  const ownership = createOwnership(options);
-  const known = { memory, turn, unserved: new Map(), ownership, wasStopping: false, wasHolding: false };
+  const known = { memory, turn, unserved: new Map(), wasStopping: false, wasHolding: false };
   const parts: TemplateParts = { ...options, ...notices, ...known };
   return {
     reconcile: (key: string, signal: AbortSignal): Promise<Result> => reconcile(parts, key, signal),
@@ -162,7 +161,7 @@ async function serve(parts: TemplateParts, at: TemplateCase): Promise<Result> {
   const result = await decideAndWrite(parts, { ...at, daemonSet: found.daemonSet });
   if (result === WAITS_FOR_TURN || parts.givesBack === false) return result;
   if (result.outcome === 'written' || result.outcome === 'conflict') return result;
-  const { resourceVersion, againInMs } = await parts.ownership.atSight(record, daemonSet, signal);
+  const { resourceVersion, againInMs } = await giveBackAtSight(parts, record, daemonSet, signal);
   if (resourceVersion !== undefined) wrote(parts, at, resourceVersion);
   const due = [result.againInMs, againInMs, found.againInMs].filter((ms) => ms !== undefined);
   return due.length === 0 ? result : { ...result, againInMs: Math.min(...due) };

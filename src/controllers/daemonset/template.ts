@@ -41,7 +41,7 @@ import {
   waitedMs,
 } from '../memory.ts';
 import type { Notices } from '../refusals.ts';
-import type { Ownership } from './give-back.ts';
+import { giveBackAfterWrite } from './give-back.ts';
 import { giveTurnBack, type RolloutTurn, takeTurn } from './rollout.ts';
 import { served, type Unserved } from './unserved.ts';
 
@@ -67,7 +67,6 @@ export type TemplateParts = DaemonSetControllerOptions &
     readonly memory: Memory;
     readonly turn: RolloutTurn;
     readonly unserved: Unserved;
-    readonly ownership: Ownership;
     /** Whether rollouts were stopped after the last reconciliation, and whether nodes stayed without the taint because of one. */
     wasStopping: boolean;
     wasHolding: boolean;
@@ -173,7 +172,7 @@ async function place(parts: TemplateParts, at: TemplateCase, decision: Placement
     const answer = readDaemonSet(written.object);
     // The write changed nothing.
     if (answer.resourceVersion === daemonSet.resourceVersion) return { outcome: 'conflict' };
-    wrote(parts, at, await parts.ownership.afterWrite(at.record, answer, at.signal));
+    wrote(parts, at, await giveBackAfterWrite(parts, at.record, answer, at.signal));
   }
   const required = requires.length > 0 ? [isIn(ARCHITECTURE_LABEL, requires)] : [];
   const detail = `template ${placingText({ tolerations: wanted, affinity: { required, preferred: [] } })}`;

@@ -1,5 +1,9 @@
 import { expect } from 'chai';
-import { createOwnership } from '../../../src/controllers/daemonset/give-back.ts';
+import {
+  giveBackAfterWrite,
+  giveBackAtSight,
+  type OwnershipOptions,
+} from '../../../src/controllers/daemonset/give-back.ts';
 import { createRecords } from '../../../src/controllers/memory.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { ApiError, ConnectionError, LeaseLostError } from '../../../src/kube/errors.ts';
@@ -30,7 +34,7 @@ function arrange(managedFields: readonly JsonObject[] = [HELM, OURS, KUBELET]) {
   const objects = new Map<string, JsonObject>();
   const object = (name = 'agent'): JsonObject =>
     objects.get(name) ?? { metadata: { namespace: 'shop', name, uid: name, resourceVersion: '7', managedFields } };
-  const ownership = createOwnership({
+  const parts: OwnershipOptions = {
     clock,
     onRefused: () => {
       world.refused++;
@@ -47,26 +51,26 @@ function arrange(managedFields: readonly JsonObject[] = [HELM, OURS, KUBELET]) {
       objects.set(name, after);
       return { kind: 'written', object: after };
     },
-  });
+  };
   const records = createRecords();
   const of = (name = 'agent') => records.of(`shop/${name}`, name);
   const seen = (name?: string) => readDaemonSet(object(name));
   return {
-    ...{ clock, world, ownership, records, of, sent, object, seen },
-    look: (name = 'agent') => ownership.atSight(of(name), seen(name), NEVER),
+    ...{ clock, world, parts, records, of, sent, object, seen },
+    look: (name = 'agent') => giveBackAtSight(parts, of(name), seen(name), NEVER),
   };
 }
 
 describe('the ownership of a list of tolerations', () => {
   it("is given back after a write: archaware's entry keeps the record and a name that outlives it", async () => {
-    const { of, ownership, seen, object, sent } = arrange();
-    expect(await ownership.afterWrite(of(), seen(), NEVER)).to.equal('8');
+    const { of, parts, seen, object, sent } = arrange();
+    expect(await giveBackAfterWrite(parts, of(), seen(), NEVER)).to.equal('8');
     expect(sent).to.have.length(1);
     const names = { 'f:archaware.dev/tolerations': {}, 'f:archaware.dev/wrote': {} };
     const after = { ...OURS, fieldsV1: { 'f:metadata': { 'f:annotations': names } } };
     expect(object()).to.have.deep.nested.property('metadata.managedFields', [HELM, after, KUBELET]);
     expect(seen().entry).to.deep.equal({ index: 1, ownsSpec: false });
-    expect(await ownership.afterWrite(of(), seen(), NEVER)).to.equal('8');
+    expect(await giveBackAfterWrite(parts, of(), seen(), NEVER)).to.equal('8');
     expect(sent, 'a second time').to.have.length(1);
   });
 
@@ -79,8 +83,8 @@ describe('the ownership of a list of tolerations', () => {
   ];
   for (const [given, entries] of nothing) {
     it(`is not touched where ${given}`, async () => {
-      const { of, ownership, seen, sent, look } = arrange(entries);
-      expect(await ownership.afterWrite(of(), seen(), NEVER)).to.equal('7');
+      const { of, parts, seen, sent, look } = arrange(entries);
+      expect(await giveBackAfterWrite(parts, of(), seen(), NEVER)).to.equal('7');
       expect(await look()).to.deep.equal({});
       expect(sent).to.deep.equal([]);
     });
@@ -101,9 +105,9 @@ describe('the ownership of a list of tolerations', () => {
   ];
   for (const [what, answer, refused] of failures) {
     it(`is not an error after ${what}, and is tried again at sight, less and less often`, async () => {
-      const { of, ownership, world, look, seen, sent, clock } = arrange();
+      const { of, parts, world, look, seen, sent, clock } = arrange();
       world.answer = answer;
-      expect(await ownership.afterWrite(of(), seen(), NEVER)).to.equal('7');
+      expect(await giveBackAfterWrite(parts, of(), seen(), NEVER)).to.equal('7');
       expect(await look()).to.deep.equal({ againInMs: MINUTE });
       await clock.advance(MINUTE);
       expect(await look()).to.deep.equal({ againInMs: 2 * MINUTE });
@@ -115,9 +119,9 @@ describe('the ownership of a list of tolerations', () => {
   }
 
   it('is tried again soon where the entries have changed their places', async () => {
-    const { of, ownership, world, look, seen, clock } = arrange();
+    const { of, parts, world, look, seen, clock } = arrange();
     world.answer = { kind: 'conflict' };
-    expect(await ownership.afterWrite(of(), seen(), NEVER)).to.equal('7');
+    expect(await giveBackAfterWrite(parts, of(), seen(), NEVER)).to.equal('7');
     for (let attempt = 0; attempt < 3; attempt++) {
       expect(await look()).to.deep.equal({ againInMs: SECOND });
       await clock.advance(SECOND);
@@ -127,9 +131,9 @@ describe('the ownership of a list of tolerations', () => {
   });
 
   it('is left as it is where the API server does not let go of it', async () => {
-    const { of, records, ownership, world, look, seen, sent, clock } = arrange();
+    const { of, records, parts, world, look, seen, sent, clock } = arrange();
     world.keeps = () => [HELM, OURS];
-    await ownership.afterWrite(of(), seen(), NEVER);
+    await giveBackAfterWrite(parts, of(), seen(), NEVER);
     expect(await look()).to.deep.equal({});
     await clock.advance(30 * 24 * 60 * MINUTE);
     expect(await look()).to.deep.equal({});
@@ -140,9 +144,9 @@ describe('the ownership of a list of tolerations', () => {
   });
 
   it('does not make a DaemonSet busy whose author gives it to archaware again and again', async () => {
-    const { of, ownership, sent, clock } = arrange();
+    const { of, parts, sent, clock } = arrange();
     const again = () =>
-      ownership.atSight(of(), readDaemonSet({ metadata: { uid: 'u', managedFields: [OURS] } }), NEVER);
+      giveBackAtSight(parts, of(), readDaemonSet({ metadata: { uid: 'u', managedFields: [OURS] } }), NEVER);
     for (let second = 0; second < 3600; second++) {
       await again();
       await clock.advance(SECOND);
@@ -151,10 +155,10 @@ describe('the ownership of a list of tolerations', () => {
   });
 
   it('ends with the process', async () => {
-    const { of, ownership, world, seen } = arrange();
+    const { of, parts, world, seen } = arrange();
     world.answer = new ConnectionError('aborted');
     const end = AbortSignal.abort(new Error('over'));
-    const ended = await ownership.afterWrite(of(), seen(), end).catch((error: unknown) => error);
+    const ended = await giveBackAfterWrite(parts, of(), seen(), end).catch((error: unknown) => error);
     expect(ended).to.be.an('error').with.property('message', 'over');
   });
 });
