@@ -143,14 +143,10 @@ function namespaced({ namespace, name }: { readonly namespace: string; readonly 
 }
 
 /** Reads a DaemonSet past the watch; undefined if it is gone. Throws what the client throws. */
-async function fetchDaemonSet(
-  client: ApiClient,
-  known: DaemonSet,
-  signal: AbortSignal,
-): Promise<DaemonSet | undefined> {
-  const object = await find(client, pathOf({ ...known, kind: 'DaemonSet' }), signal);
+async function fetchDaemonSet(client: ApiClient, of: DaemonSet, signal: AbortSignal): Promise<DaemonSet | undefined> {
+  const object = await find(client, pathOf({ ...of, kind: 'DaemonSet' }), signal);
   const daemonSet = object && readDaemonSet(object);
-  return daemonSet?.uid === known.uid ? keptDaemonSet(daemonSet) : undefined;
+  return daemonSet?.uid === of.uid ? keptDaemonSet(daemonSet) : undefined;
 }
 
 /** Reads a node past the watch, for a write that conflicted with another writer; undefined if it is gone. */

@@ -224,12 +224,12 @@ function send(client: ClientState, request: SentCall, signal: AbortSignal, fresh
   const { login } = client;
   // Nearly always there is a login, and each promise in between would cost every request.
   if (login === undefined || fresh) {
-    return untilAborted(logIn(client), signal).then(({ headers }) => sendAs(client, headers, request, signal));
+    return untilAborted(logIn(client), signal).then((given) => sendAs(client, given, request, signal));
   }
   // The old login stays in use meanwhile: a slow plug-in must not block requests that could go on. If the server
   // refuses it, it answers 401.
   if (client.now() - login.at > LOGIN_MS) logIn(client).catch(() => undefined);
-  return sendAs(client, login.headers, request, signal);
+  return sendAs(client, login, request, signal);
 }
 
 /** Runs the plug-in or reads the file, once for all callers that need it at the moment. */
@@ -246,18 +246,13 @@ function logIn(client: ClientState): Promise<ClientLogin> {
   return client.loggingIn;
 }
 
-function sendAs(
-  client: ClientState,
-  login: ClientLogin['headers'],
-  request: SentCall,
-  signal: AbortSignal,
-): Promise<HttpAnswer> {
+function sendAs(client: ClientState, login: ClientLogin, request: SentCall, signal: AbortSignal): Promise<HttpAnswer> {
   const { pool, running, silenceMs, after } = client;
   const { verb, path, options, watch, onPiece } = request;
   const { body, metadataOnly = false } = options;
   const { completeMs = watch === undefined ? COMPLETE_MS : silenceMs } = options;
   const headers: Record<string, string> = {
-    ...login,
+    ...login.headers,
     accept: metadataOnly ? METADATA_ONLY : 'application/json',
     'user-agent': client.userAgent,
   };

@@ -157,10 +157,10 @@ function createSeries() {
     type: MetricDefinition['type'],
     name: string,
     help: string,
-    labelNames: readonly T[],
+    labels: readonly T[],
   ) => {
-    defined.push({ name: `archaware_${name}`, type, labels: labelNames, help });
-    return { name: `archaware_${name}`, help, labelNames, registers: [registry] };
+    defined.push({ name: `archaware_${name}`, type, labels, help });
+    return { name: `archaware_${name}`, help, labelNames: labels, registers: [registry] };
   };
   const counter = <T extends string>(name: string, help: string, labelNames: readonly T[]) =>
     new Counter(define('counter', name, help, labelNames));

@@ -18,7 +18,7 @@ import { regardingPod } from '../announce.ts';
 import type { WritingOptions } from '../controller-options.ts';
 import { answered, type Decided, HELD_AGAIN_MS, isFinal, note, notPlaced, OPEN_AGAIN_MS } from '../memory.ts';
 import type { Notices } from '../refusals.ts';
-import { hasTolerations, type PodCase, type PodParts } from './decision.ts';
+import { forgetPod, hasTolerations, type PodCase, type PodParts } from './decision.ts';
 
 /** Remembers a decision. After a write, `subjectKey` is the pod's then; `wrote`: the tolerations that it must have from now on. */
 function remember(
@@ -59,7 +59,7 @@ async function place(parts: PodParts, at: PodCase, decision: Placement): Promise
     case 'conflict':
       return { outcome: 'conflict' };
     case 'gone':
-      parts.forget(key);
+      forgetPod(parts, key);
       return { outcome: 'unchanged' };
     case undefined:
     case 'recorded':

@@ -12,6 +12,7 @@ import {
   confirm,
   decidePod,
   follows,
+  forgetPod,
   isStillValid,
   isUpToDate,
   type PodAtHand,
@@ -26,81 +27,12 @@ export type PodController = ReturnType<typeof createPodController>;
 
 /** Creates the pod controller. `kube/control-loop.ts` owns its queue and its workers. */
 export function createPodController(options: PodControllerOptions) {
-  const { pods, namespaces, clock } = options;
+  const { clock } = options;
   const memory = createMemory(options.images, clock);
-  const notices = createNotices(options);
   const backlog = createBacklog(clock, options.onTurn);
-  const parts: PodParts = { ...options, ...notices, memory, backlog, forget };
-
-  function forget(key: string): void {
-    for (const each of [memory, backlog]) each.forget(key);
-    options.onDecided(key);
-  }
-
-  /** Returns a pod with its namespace and settings; undefined until the watch shows the namespace. */
-  function atHand(pod: Pod): PodAtHand | undefined {
-    const namespace = namespaces.get(pod.namespace);
-    if (namespace === undefined) return undefined;
-    return { pod, namespace, settings: settingsFor(options.settings(), { namespace, labels: pod.labels }) };
-  }
-
-  async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const pod = pods.get(key);
-    if (pod === undefined) {
-      forget(key);
-      return { outcome: 'unchanged' };
-    }
-    const found = atHand(pod);
-    // Every pod has a namespace, so the event of the namespace will follow and queue its pods.
-    if (found === undefined) return { outcome: 'waiting' };
-    if (memory.all.get(key)?.uid !== pod.uid) backlog.forget(key);
-    const record = memory.of(key, pod.uid);
-    // The watch does not show the last write yet. The event of that write queues the pod again.
-    const behind = behindMs(record, pod, clock.monotonic());
-    if (behind > 0) return { outcome: 'unchanged', againInMs: behind };
-    const { namespace, settings } = found;
-    if (isStillValid(record, found)) {
-      const result = keep(found, record);
-      if (result !== undefined) return result;
-      // So the images decide, even if an earlier process placed the pod.
-      memory.invalidate(key);
-    }
-    const subject = readPodSubject(pod, namespace, settings);
-    const at: PodCase = { key, record, subject, signal, ...found };
-    const { skipped } = subject;
-    if (skipped !== undefined) {
-      if (skipped === 'too-large') report(at, tooLargeProblems(pod));
-      const result = await skip(parts, at, skipped);
-      if (result.outcome !== 'conflict') options.onDecided(key);
-      return result;
-    }
-    const decision = decidePod(parts, at);
-    report(at, problemsOfPod(parts, at, decision));
-    const result = await carryOut(parts, at, decision);
-    if (result.outcome === 'conflict') return result;
-    if (decision.kind !== 'wait' || decision.failed.length > 0) options.onDecided(key);
-    return result;
-  }
-
-  /** Returns the result for a decision that is still valid; undefined if it must be made again, which it is from time to time. */
-  function keep(at: PodAtHand, record: Holding): Result | undefined {
-    const { pod, settings } = at;
-    const { decision, at: since } = record;
-    confirm(record, pod, clock.monotonic());
-    if (decision.kind !== 'hold' && !fitsNowhere(pod, decision, settings)) return { outcome: 'unchanged' };
-    const againInMs = HELD_AGAIN_MS - (clock.monotonic() - since);
-    if (againInMs <= 0) return undefined;
-    const result =
-      decision.kind === 'hold' ? notPlaced(decision, pod, settings, true) : { outcome: 'unchanged' as const };
-    return { ...result, againInMs };
-  }
-
-  function report({ pod, record }: PodCase, problems: readonly Problem[]): void {
-    for (const problem of problems) notices.announcer.report(record, regardingPod(pod), problem);
-  }
-
+  const parts: PodParts = { ...options, ...createNotices(options), memory, backlog };
   return {
-    reconcile,
+    reconcile: (key: string, signal: AbortSignal): Promise<Result> => reconcile(parts, key, signal),
     states: memory.all,
     /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
     lookupEnded: memory.lookupEnded,
@@ -110,16 +42,77 @@ export function createPodController(options: PodControllerOptions) {
      */
     isUpToDate(key: string, now: Pod): boolean {
       const record = memory.all.get(key);
-      const found = record?.uid === now.uid ? atHand(now) : undefined;
+      const found = record?.uid === now.uid ? atHand(parts, now) : undefined;
       return record !== undefined && found !== undefined && isUpToDate(record, found, clock.monotonic());
     },
     /** Makes the next reconciliation decide again, because something other than the pod has changed. */
     invalidate: memory.invalidate,
     /** Returns the pods whose architectures follow the cluster's. */
     *followers(): Iterable<string> {
-      for (const [key, record] of memory.all) if (follows(record, pods.get(key))) yield key;
+      for (const [key, record] of memory.all) if (follows(record, options.pods.get(key))) yield key;
     },
-    contested: (): number => notices.contention.count(memory.all.values()),
+    contested: (): number => parts.contention.count(memory.all.values()),
     end: backlog.end,
   };
+}
+
+async function reconcile(parts: PodParts, key: string, signal: AbortSignal): Promise<Result> {
+  const { memory } = parts;
+  const pod = parts.pods.get(key);
+  if (pod === undefined) {
+    forgetPod(parts, key);
+    return { outcome: 'unchanged' };
+  }
+  const found = atHand(parts, pod);
+  // Every pod has a namespace, so the event of the namespace will follow and queue its pods.
+  if (found === undefined) return { outcome: 'waiting' };
+  if (memory.all.get(key)?.uid !== pod.uid) parts.backlog.forget(key);
+  const record = memory.of(key, pod.uid);
+  // The watch does not show the last write yet. The event of that write queues the pod again.
+  const behind = behindMs(record, pod, parts.clock.monotonic());
+  if (behind > 0) return { outcome: 'unchanged', againInMs: behind };
+  const { namespace, settings } = found;
+  if (isStillValid(record, found)) {
+    const result = keep(found, record, parts.clock.monotonic());
+    if (result !== undefined) return result;
+    // So the images decide, even if an earlier process placed the pod.
+    memory.invalidate(key);
+  }
+  const subject = readPodSubject(pod, namespace, settings);
+  const at: PodCase = { key, record, subject, signal, ...found };
+  const { skipped } = subject;
+  if (skipped !== undefined) {
+    if (skipped === 'too-large') report(parts, at, tooLargeProblems(pod));
+    const result = await skip(parts, at, skipped);
+    if (result.outcome !== 'conflict') parts.onDecided(key);
+    return result;
+  }
+  const decision = decidePod(parts, at);
+  report(parts, at, problemsOfPod(parts, at, decision));
+  const result = await carryOut(parts, at, decision);
+  if (result.outcome === 'conflict') return result;
+  if (decision.kind !== 'wait' || decision.failed.length > 0) parts.onDecided(key);
+  return result;
+}
+
+/** Returns a pod with its namespace and settings; undefined until the watch shows the namespace. */
+function atHand(parts: PodParts, pod: Pod): PodAtHand | undefined {
+  const namespace = parts.namespaces.get(pod.namespace);
+  if (namespace === undefined) return undefined;
+  return { pod, namespace, settings: settingsFor(parts.settings(), { namespace, labels: pod.labels }) };
+}
+
+/** Returns the result for a decision that is still valid; undefined if it must be made again, which it is from time to time. */
+function keep({ pod, settings }: PodAtHand, record: Holding, now: number): Result | undefined {
+  const { decision, at: since } = record;
+  confirm(record, pod, now);
+  if (decision.kind !== 'hold' && !fitsNowhere(pod, decision, settings)) return { outcome: 'unchanged' };
+  const againInMs = HELD_AGAIN_MS - (now - since);
+  if (againInMs <= 0) return undefined;
+  if (decision.kind !== 'hold') return { outcome: 'unchanged', againInMs };
+  return { ...notPlaced(decision, pod, settings, true), againInMs };
+}
+
+function report({ announcer }: PodParts, { pod, record }: PodCase, problems: readonly Problem[]): void {
+  for (const problem of problems) announcer.report(record, regardingPod(pod), problem);
 }

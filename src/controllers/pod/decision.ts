@@ -85,12 +85,13 @@ export type PodControllerOptions = PlacingOptions & {
 };
 
 /** What the steps of a reconciliation share: the options, and what the controller knows. */
-export type PodParts = PodControllerOptions &
-  Notices & {
-    readonly memory: Memory;
-    readonly backlog: Backlog;
-    readonly forget: (key: string) => void;
-  };
+export type PodParts = PodControllerOptions & Notices & { readonly memory: Memory; readonly backlog: Backlog };
+
+/** Forgets a pod that is gone. */
+export function forgetPod({ memory, backlog, onDecided }: PodParts, key: string): void {
+  for (const each of [memory, backlog]) each.forget(key);
+  onDecided(key);
+}
 
 /**
  * Decides about a pod with the present knowledge of its images, and starts lookups for the unknown ones. A pod that an earlier

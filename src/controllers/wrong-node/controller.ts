@@ -161,7 +161,8 @@ export async function reconcile(parts: WrongNodeParts, key: string, signal: Abor
     forget(parts, key);
     return { outcome: 'unchanged' };
   }
-  const finding = findingOf(parts, key, pod, architecture, settings);
+  const at = { key, pod, node: { ...node, architecture }, settings, signal };
+  const finding = findingOf(parts, at);
   if (finding === 'pending') return { outcome: 'unchanged' };
   if (finding === undefined || finding === 'unknown') {
     if (found.delete(key)) records.forget(key);
@@ -172,7 +173,7 @@ export async function reconcile(parts: WrongNodeParts, key: string, signal: Abor
     records.forget(key);
     found.set(key, { uid: pod.uid, counted: new Set(), blocked: 0 });
   }
-  return act(parts, { key, pod, finding, node: { ...node, architecture }, settings, signal });
+  return act(parts, { ...at, finding });
 }
 
 function forget({ waiting, found, records }: WrongNodeParts, key: string): void {
@@ -196,11 +197,10 @@ function daemonSetOf({ daemonSets }: WrongNodeParts, { owner, namespace }: Pod):
 /** Judges a pod. `pending`: a lookup of one of its images is under way. `unknown`: there is no evidence, but a lookup failed. */
 function findingOf(
   { images, waiting }: WrongNodeParts,
-  key: string,
-  pod: Pod,
-  architecture: string,
-  settings: Settings,
+  at: SuspectedPod,
 ): WrongNodeFinding | 'pending' | 'unknown' | undefined {
+  const { key, pod, settings } = at;
+  const { architecture } = at.node;
   const { namespace, pullSecrets } = pod;
   const answerOf = (image: PodImage) => images.answer(image, namespace, pullSecrets);
   const pulled = whatWasPulled(pod, settings, images.namesOf, answerOf);
@@ -217,15 +217,17 @@ function findingOf(
   return findWrongNode(pod, architecture, known, pulled) ?? (isUnknown ? 'unknown' : undefined);
 }
 
-/** A pod on a wrong node, while something is done about it. */
-type WrongNodeCase = {
+/** A pod that may be on a wrong node. */
+type SuspectedPod = {
   readonly key: string;
   readonly pod: Pod;
-  readonly finding: WrongNodeFinding;
   readonly node: Node & { readonly architecture: string };
   readonly settings: Settings;
   readonly signal: AbortSignal;
 };
+
+/** A pod on a wrong node. */
+type WrongNodeCase = SuspectedPod & { readonly finding: WrongNodeFinding };
 
 async function act(parts: WrongNodeParts, at: WrongNodeCase): Promise<Result> {
   const { evictor, limits, found } = parts;
