@@ -97,10 +97,7 @@ export function knownImagesPath(namespace: string): string {
 
 /** The Deployment that runs the controller. */
 export const DEPLOYMENT = 'archaware-controller';
-/**
- * `metadata.labels` of every object that belongs to the controller, including the Lease; the value is {@link
- * DEPLOYMENT}.
- */
+/** `metadata.labels` of every object that belongs to the controller, including the Lease; the value is {@link DEPLOYMENT}. */
 export const APP_LABEL = 'app.kubernetes.io/name';
 
 /** The closed list of Event reasons. */

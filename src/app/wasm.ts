@@ -6,8 +6,7 @@
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * V8 cannot go on if its quick compiler does not know an instruction and must not use the other one. On these architectures it
- * knows all.
+ * V8 cannot go on if its quick compiler does not know an instruction and must not use the other one. On these architectures it knows all.
  */
 const COMPLETE: readonly string[] = ['x64', 'arm64'];
 

@@ -28,9 +28,7 @@ export function cleanTemplate(
   return withoutOurs(daemonSet, lostTolerations(daemonSet, taint));
 }
 
-/**
- * Returns why `clean` leaves tolerations of archaware's form in a template; undefined if there are none. They are harmless.
- */
+/** Returns why `clean` leaves tolerations of archaware's form in a template; undefined if there are none. They are harmless. */
 export function whyLeftInTemplate(
   daemonSet: Pick<DaemonSet, 'recorded' | 'template' | 'entry' | 'isListApplied'>,
   taint: Pick<Settings['taints'], 'key' | 'effect'>,

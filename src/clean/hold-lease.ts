@@ -14,9 +14,7 @@ export type HoldOptions = {
   readonly durationMs: number;
   /** How long to wait for a live leader to end. */
   readonly waitMs: number;
-  /**
-   * Whether `clean` has scaled the Deployment to 0. Then a leader that still lives is not one of its replicas, or does not end.
-   */
+  /** Whether `clean` has scaled the Deployment to 0. Then a leader that still lives is not one of its replicas, or does not end. */
   readonly stopping: boolean;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;

@@ -102,9 +102,7 @@ export async function isLive(
   return false;
 }
 
-/**
- * Scales the Deployment to 0, so that no replica leads from then on. Throws {@link RefusedError} if these credentials may not do that.
- */
+/** Scales the Deployment to 0, so that no replica leads from then on. Throws {@link RefusedError} if these credentials may not do that. */
 export async function stopDeployment(
   client: ApiClient,
   installation: Installation,

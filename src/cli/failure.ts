@@ -19,9 +19,7 @@ export function failureLines(
   return { lines: describe(error, account).split('\n'), code: isUsage ? EXIT.usage : EXIT.failed };
 }
 
-/**
- * The rights of the controller are no advice for a person: they read all pull secrets, and write to all pods and nodes.
- */
+/** The rights of the controller are no advice for a person: they read all pull secrets, and write to all pods and nodes. */
 const ADVICE = {
   controller: 'grant it the roles in manifests/archaware-controller.yaml',
   exec: 'the account of the controller reads no more: run the command outside of its pod, with your own rights (docs/commands.md)',

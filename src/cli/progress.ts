@@ -4,9 +4,7 @@ import type { Surroundings } from '../app/surroundings.ts';
 export type Progress = {
   /** Call after each step. `total`: undefined if it is not known. */
   show(what: string, done: number, total?: number): void;
-  /**
-   * Shows that the work waits for somebody: on a terminal in place of the bar, elsewhere as a line, the first for each name at once.
-   */
+  /** Shows that the work waits for somebody: on a terminal in place of the bar, elsewhere as a line, the first for each name at once. */
   wait(name: string, line: string): void;
   /** Removes the bar. Call it before anything else is printed. */
   end(): void;

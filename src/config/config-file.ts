@@ -109,10 +109,7 @@ function refuseOtherObjects(name: string, value: unknown): void {
   ]);
 }
 
-/**
- * Returns the document as a plain value. Throws {@link ConfigurationError} for an alias without an anchor, or far too
- * many aliases.
- */
+/** Returns the document as a plain value. Throws {@link ConfigurationError} for an alias without an anchor, or far too many aliases. */
 function plainValue(name: string, document: Document.Parsed): unknown {
   try {
     return document.toJS({ maxAliasCount: 100 }) ?? {};

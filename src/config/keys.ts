@@ -43,10 +43,7 @@ function keysOf(object: z.ZodObject, prefix: string): ConfigKey[] {
   });
 }
 
-/**
- * Returns what is allowed at a path within a key, such as a field of a policy: the text of the innermost schema that
- * has one.
- */
+/** Returns what is allowed at a path within a key, such as a field of a policy: the text of the innermost schema that has one. */
 export function expectedAt(key: ConfigKey, path: readonly (string | number)[]): string {
   let part: unknown = key.schema;
   let expected = key.expected;

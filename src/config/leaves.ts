@@ -12,10 +12,7 @@ export function leaf<T extends z.ZodType>(schema: T, description: string, expect
   return schema.meta({ description, expected, ...(pattern ? { pattern: pattern.source } : {}) });
 }
 
-/**
- * Makes a key of a policy from the schema of a global key. In a policy the field may be absent; then the global value
- * applies.
- */
+/** Makes a key of a policy from the schema of a global key. In a policy the field may be absent; then the global value applies. */
 export function inPolicy<T extends z.ZodType>(part: z.ZodDefault<T>) {
   return part
     .unwrap()

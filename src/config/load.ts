@@ -110,8 +110,7 @@ function fromFile(file: ConfigFile, keys: readonly ConfigKey[], given: Map<strin
   // A group with removed keys is one too, so that they are named one by one.
   const paths = [...REMOVED.keys(), ...keys.map((key) => key.path)];
   const isGroup = (path: string) => paths.some((each) => each.startsWith(`${path}.`));
-  // Problems after the last printed one are only counted: searching thousands of names for the nearest one takes
-  // seconds.
+  // Problems after the last printed one are only counted: searching thousands of names for the nearest one takes seconds.
   const add = (line: () => string) => problems.push(problems.length < MOST_PROBLEMS ? line() : '');
   const walk = (value: unknown, path: string[]): void => {
     const name = path.join('.');

@@ -11,8 +11,7 @@ import type { Config } from './schema.ts';
 export function toSettings(config: Config): Settings {
   const { taints, architectures, placement, pods, images, systemNamespaces, policies } = config;
   const global: Settings = {
-    // If archaware manages no taints, no node carries one of its own, and a taint with the same key belongs to somebody
-    // else.
+    // If archaware manages no taints, no node carries one of its own, and a taint with the same key belongs to somebody else.
     taints: {
       ...taints,
       manage: taints.manage && placement.mode !== 'affinity',

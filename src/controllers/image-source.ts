@@ -53,9 +53,7 @@ export function createImageSource(
   }
 
   return {
-    /**
-     * Returns the normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); none for a malformed one.
-     */
+    /** Returns the normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); none for a malformed one. */
     namesOf(image: string): readonly string[] {
       const reference = read(image);
       return reference === undefined ? [] : [reference.name, reference.canonical];

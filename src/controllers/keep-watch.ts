@@ -19,9 +19,8 @@ export type KeepVerdict =
   | { readonly kind: 'nothing' };
 
 /**
- * Sends the updates as dry runs (`dryRun=All`), which the API server checks and changes as real ones, and does not store. It is
- * enough if the tolerations of one DaemonSet come back: the policy and the webhook treat all of these alike. Throws only the reason
- * of the signal.
+ * Sends the updates as dry runs (`dryRun=All`), which the API server checks and changes as real ones, and does not store. It is enough if
+ * the tolerations of one DaemonSet come back: the policy and the webhook treat all of these alike. Throws only the reason of the signal.
  */
 export async function tryKeep(
   client: Pick<ApiClient, 'request'>,

@@ -28,9 +28,7 @@ const OWNERS = { burst: 64, perSecond: 0.2 } as const;
 type Withdrawal = { since: number; until: number; pauseMs: number };
 type RefusedEntry = { readonly parts: Map<PlacedPart, Withdrawal>; saidAt: number };
 
-/**
- * Creates an empty memory, by owner, of the parts of archaware's placement that the API server refuses at the creation of pods.
- */
+/** Creates an empty memory, by owner, of the parts of archaware's placement that the API server refuses at the creation of pods. */
 export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>) {
   const entries = new LRUCache<string, RefusedEntry>({ max: MOST_OWNERS });
   const mayAdd = createAllowance({ ...OWNERS, now: monotonic });

@@ -167,9 +167,7 @@ function namespacesPath(scope: Scope | undefined): string {
   return withQuery('/api/v1/namespaces', query);
 }
 
-/**
- * Returns the kinds that a process must watch: nodes always (for their architectures), namespaces for everything that is in one.
- */
+/** Returns the kinds that a process must watch: nodes always (for their architectures), namespaces for everything that is in one. */
 export function kindsFor({
   loops,
   webhook,

@@ -44,9 +44,8 @@ const IN_CLUSTER_CONTEXT = 'inClusterContext';
 const IN_CLUSTER_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /**
- * Finds the cluster. Uses the file that `options` names, or the service account of the pod that the process runs in, or
- * `KUBECONFIG` and `~/.kube/config` as kubectl does. Throws {@link KubeconfigError} if there is none or it cannot be
- * used.
+ * Finds the cluster. Uses the file that `options` names, or the service account of the pod that the process runs in, or `KUBECONFIG` and
+ * `~/.kube/config` as kubectl does. Throws {@link KubeconfigError} if there is none or it cannot be used.
  */
 export function findCluster(options: { kubeconfig?: string | undefined; context?: string | undefined }): ClusterAccess {
   const config = load(options.kubeconfig);
@@ -73,8 +72,7 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
     throw new KubeconfigError(`kubeconfig: server "${cluster.server}" is not an http or https address`);
   }
   if (cluster.server.startsWith('http:')) {
-    // KubeConfig refuses plain http unless there is no certificate to verify; `kubectl proxy` serves plain http on
-    // loopback.
+    // KubeConfig refuses plain http unless there is no certificate to verify; `kubectl proxy` serves plain http on loopback.
     config.clusters = config.clusters.map((entry) => (entry === cluster ? { ...entry, skipTLSVerify: true } : entry));
   }
   const inCluster = config.getCurrentContext() === IN_CLUSTER_CONTEXT;

@@ -74,10 +74,7 @@ const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch:
 const LOGIN_MS = 60_000;
 /** The longest wait for an answer to begin, and between two pieces of its body. */
 const SILENCE_MS = 30_000;
-/**
- * The longest time from the beginning of an answer to its end: a body that arrives slowly must not block a worker for
- * ever.
- */
+/** The longest time from the beginning of an answer to its end: a body that arrives slowly must not block a worker for ever. */
 const COMPLETE_MS = 120_000;
 /** The longest `Retry-After` that is honoured, by lists, watches, writes and commands. */
 const LONGEST_ASKED_MS = 30_000;
@@ -300,8 +297,7 @@ export function contentTypeOf(verb: SentCall['verb'], body: unknown): string {
 }
 
 /**
- * Returns JSON as the API server's own encoder (Go's `encoding/json`) writes it: a `test` operation compares strings in
- * that escaped form.
+ * Returns JSON as the API server's own encoder (Go's `encoding/json`) writes it: a `test` operation compares strings in that escaped form.
  */
 function apiJson(value: unknown): string {
   return JSON.stringify(value).replace(

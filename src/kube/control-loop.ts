@@ -69,8 +69,7 @@ export function createController(options: ControllerOptions) {
       } catch (error) {
         if (!kill.aborted) onOutcome(key, (clock.monotonic() - started) / 1000, { outcome: 'error', error });
         if (error instanceof LeaseLostError) {
-          // Either the term ends, and the queue with it, or the Lease is renewed at the last moment. An earlier attempt
-          // would gain nothing.
+          // Either the term ends, and the queue with it, or the Lease is renewed at the last moment. An earlier attempt would gain nothing.
           addAfter(queue, key, priorityOf(key), LEASE_LOST_MS);
           continue;
         }

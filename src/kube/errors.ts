@@ -12,8 +12,7 @@ export class ApiError extends Error {
   /** Whether `Status.details` names causes, as for a field error or a policy's denial. */
   readonly hasCauses: boolean;
   /**
-   * From the answer to an expired list: a token that continues the list with the current state of the collection. Empty
-   * if there was none.
+   * From the answer to an expired list: a token that continues the list with the current state of the collection. Empty if there was none.
    */
   readonly continueToken: string;
   /** How long the server asks to wait; at most 30 seconds. */

@@ -43,9 +43,7 @@ export type EventOptions = {
 };
 
 const MAX_QUEUED = 1_000;
-/**
- * The most waiting Events of one namespace: a namespace that floods the queue must not displace the Events of others.
- */
+/** The most waiting Events of one namespace: a namespace that floods the queue must not displace the Events of others. */
 const MAX_QUEUED_OF_NAMESPACE = MAX_QUEUED / 4;
 /** The number of Events of each namespace that are accepted even if other namespaces have filled the queue. */
 const ALWAYS_OF_NAMESPACE = 8;
@@ -136,9 +134,8 @@ export function createEvents(options: EventOptions) {
 
   return {
     /**
-     * Accepts an occurrence and writes it soon; false if it is dropped. It is dropped if another replica may lead, after
-     * the end, if too many Events wait (in all, or in its namespace), or if there were too many about its object. Never
-     * throws and never waits.
+     * Accepts an occurrence and writes it soon; false if it is dropped. It is dropped if another replica may lead, after the end, if too
+     * many Events wait (in all, or in its namespace), or if there were too many about its object. Never throws and never waits.
      */
     emit(occurrence: Occurrence): boolean {
       if (signal.aborted || !mayWrite()) return false;

@@ -32,9 +32,8 @@ export type ExchangeOptions = {
 };
 
 /**
- * Sends a request and reads its answer, with one promise for all of it: `undici`'s own `request` makes a stream for each body,
- * which costs about as much as the rest of a small request. Throws what `broken` returns, the reason of the signal, or what
- * `onPiece` threw.
+ * Sends a request and reads its answer, with one promise for all of it: `undici`'s own `request` makes a stream for each body, which costs
+ * about as much as the rest of a small request. Throws what `broken` returns, the reason of the signal, or what `onPiece` threw.
  */
 export function exchange(
   dispatcher: Pick<Dispatcher, 'dispatch'>,

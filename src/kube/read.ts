@@ -32,14 +32,13 @@ type Client = Pick<ApiClient, 'request'>;
 const PAGE = 500;
 
 /**
- * Reads a collection page by page and returns what `read` makes of each object; undefined is left out. `read` may see an object
- * twice, if a page is sent again, so it must not count or collect. No whole object
- * is kept after its page, so that a big cluster fits into a small process. `path` may include a query. Throws what the
- * client throws.
+ * Reads a collection page by page and returns what `read` makes of each object; undefined is left out. `read` may see an object twice, if a
+ * page is sent again, so it must not count or collect. No whole object is kept after its page, so that a big cluster fits into a small
+ * process. `path` may include a query. Throws what the client throws.
  *
- * If the pages expire meanwhile, the list goes on with the current state of the collection, so that it ends however
- * long its pages take; an object that is created or deleted meanwhile may be missing. If the server gives no token for
- * that, the list starts again from the beginning, once.
+ * If the pages expire meanwhile, the list goes on with the current state of the collection, so that it ends however long its pages take; an
+ * object that is created or deleted meanwhile may be missing. If the server gives no token for that, the list starts again from the
+ * beginning, once.
  */
 export async function readAll<T>(
   client: Client,

@@ -25,9 +25,7 @@ export function isTemporary(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 429 || error.status >= 500);
 }
 
-/**
- * Runs `action` until it succeeds, at most a few times, and honours `Retry-After`. Throws what the last attempt threw.
- */
+/** Runs `action` until it succeeds, at most a few times, and honours `Retry-After`. Throws what the last attempt threw. */
 export async function retrying<T>(action: () => Promise<T>, options: RetryOptions): Promise<T> {
   const { clock, signal, may = isTemporary, onRetry } = options;
   for (let attempt = 0; ; attempt++) {
@@ -44,10 +42,7 @@ export async function retrying<T>(action: () => Promise<T>, options: RetryOption
   }
 }
 
-/**
- * Creates a client that retries reads, patches and deletions; a request that creates or replaces an object is sent
- * once.
- */
+/** Creates a client that retries reads, patches and deletions; a request that creates or replaces an object is sent once. */
 export function createRetryingClient(client: ApiClient, options: RetryOptions): ApiClient {
   return {
     ...client,

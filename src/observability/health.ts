@@ -30,9 +30,7 @@ const LIMITS: HealthLimits = { connections: 64, head: 8 * 1024, request: 5_000, 
 /** To render the metrics, every pod is counted. Requests beyond this get the text of the one before. */
 const RENDERED = { burst: 10, perSecond: 2 };
 
-/**
- * Serves `/metrics`, `/healthz` and `/readyz` until the signal aborts; returns the port. Throws if it cannot listen.
- */
+/** Serves `/metrics`, `/healthz` and `/readyz` until the signal aborts; returns the port. Throws if it cannot listen. */
 export async function serveHealth(options: HealthOptions, signal: AbortSignal): Promise<{ port: number }> {
   const limits = { ...LIMITS, ...options.limits };
   const metrics = shareRendered(options.metrics);

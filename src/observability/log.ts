@@ -10,9 +10,7 @@ export type LogDestination = { readonly fd: number; readonly hasColors: boolean 
 const BATCH_BYTES = 12_288;
 const BATCH_MS = 100;
 
-/**
- * Creates the log: one line for each outcome, as JSON or in colours for a terminal. The `level` may be changed at any time.
- */
+/** Creates the log: one line for each outcome, as JSON or in colours for a terminal. The `level` may be changed at any time. */
 export async function createLog(
   options: { readonly level: string; readonly format: 'json' | 'pretty' },
   to: LogDestination,

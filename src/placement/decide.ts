@@ -160,9 +160,7 @@ export function standing(
   return place(architectures, 'written', false, unknown?.failed, unknown?.unknown);
 }
 
-/**
- * Whether a decision was made without knowing all images. A guess never takes back or widens an earlier decision that knew them.
- */
+/** Whether a decision was made without knowing all images. A guess never takes back or widens an earlier decision that knew them. */
 export function isGuess(decision: Placement): boolean {
   return decision.basis === 'open' || decision.basis === 'fallback';
 }

@@ -33,9 +33,7 @@ export type ImageAnswer =
       readonly sinceMs: number;
       /** Milliseconds until the next lookup. */
       readonly retryInMs: number;
-      /**
-       * Whether the name refers to a single manifest (of an artifact, or of an image that names no platform) and not to an index.
-       */
+      /** Whether the name refers to a single manifest (of an artifact, or of an image that names no platform) and not to an index. */
       readonly isSingleManifest?: boolean;
       /** Whether the registry was not asked about this image, because of what it answered about others. */
       readonly isUnasked?: true;

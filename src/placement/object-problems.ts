@@ -45,9 +45,7 @@ const RESOLVING = { reason: 'ImageUnresolvable', action: 'Resolving' } as const;
 /** The parts of an object from which the problems for its author are made. Pods have more of them than templates of DaemonSets. */
 type Announced = Pick<PodTemplate, 'statement' | 'tolerations' | 'os' | 'asked'> & Partial<Pick<Pod, 'owner'>>;
 
-/**
- * Returns the problems that a decision shows. `outlook`: how long a pod that waits for a lookup will wait; empty: nothing is known.
- */
+/** Returns the problems that a decision shows. `outlook`: how long a pod that waits for a lookup will wait; empty: nothing is known. */
 export function problemsOf(
   template: Announced,
   namespace: string,

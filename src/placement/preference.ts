@@ -44,9 +44,7 @@ function preferredOf(annotation: Namespace['preferred']): Preference[] | undefin
   }
 }
 
-/**
- * Reads `arm64=75,amd64=25`. Throws an Error that names the value and what is allowed; the caller puts its text into an Event.
- */
+/** Reads `arm64=75,amd64=25`. Throws an Error that names the value and what is allowed; the caller puts its text into an Event. */
 export function readPreferred(annotation: string): Preference[] {
   const read = new Set<string>();
   return annotation.split(',').map((part) => {

@@ -48,9 +48,7 @@ const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
 /** The beginning of every answer, up to the uid. */
 const HEAD = `{"apiVersion":"${API_VERSION}","kind":"${KIND}","response":{"uid":`;
-/**
- * How many lookups one review starts at most. The API server may still reject the object; if not, the controller starts the others.
- */
+/** How many lookups one review starts at most. The API server may still reject the object; if not, the controller starts the others. */
 const MOST_ASKED = 64;
 const MESSAGE_BYTES = 4096;
 const UNCHANGED = verdict('unchanged', { allowed: true });

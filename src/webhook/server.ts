@@ -194,10 +194,7 @@ function passReview(body: JsonObject): JsonObject | undefined {
   return uid === undefined ? undefined : { apiVersion, kind: 'AdmissionReview', response: { uid, allowed: true } };
 }
 
-/**
- * Answers a request that is not HTTP or did not arrive in time. Returns whether it answered; earlier failures (TLS) cannot be
- * answered.
- */
+/** Answers a request that is not HTTP or did not arrive in time. Returns whether it answered; earlier failures (TLS) cannot be answered. */
 function refuseBrokenHead({ code = '' }: NodeJS.ErrnoException, socket: Duplex): boolean {
   const isTimeout = code === 'ERR_HTTP_REQUEST_TIMEOUT';
   if (!socket.writable || !(isTimeout || code.startsWith('HPE_'))) {

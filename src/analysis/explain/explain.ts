@@ -131,9 +131,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
   };
 }
 
-/**
- * A pod that archaware placed before is not waiting for its images, as the controller sees it: what was written stays in force.
- */
+/** A pod that archaware placed before is not waiting for its images, as the controller sees it: what was written stays in force. */
 function overEarlier({ workload: { pod }, applied, namesOf }: ExplainInput, decision: Decision, subject: Subject) {
   if (!applied || pod === undefined || decision.kind !== 'wait') return decision;
   return overPlaced(decision, pod, standingArchitectures(subject, pod.written, namesOf));
@@ -220,10 +218,7 @@ function wrongNodeOf(
   return findWrongNode(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
 }
 
-/**
- * Returns the groups of nodes for the output, and what keeps the pod off each group even with the decision's tolerations and
- * affinity.
- */
+/** Returns the groups of nodes for the output, and what keeps the pod off each group even with the decision's tolerations and affinity. */
 function nodesOf({ nodes = [] }: ExplainInput, demands: Demands, placed: Demands, narrowed: readonly NarrowedImage[]) {
   const common = intersect(narrowed.flatMap(({ said }) => (said.kind === 'set' ? [said.architectures] : [])));
   const isSure = narrowed.every(({ said }) => said.kind !== 'failed');

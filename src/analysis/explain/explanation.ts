@@ -23,9 +23,7 @@ export type ExplainedImage = Omit<FoundImage, 'isIndex' | 'isBundle'> & {
   readonly error?: LookupError;
 };
 
-/**
- * One step that narrows the architectures: by an image, by the pod's annotation or by a setting. `common`: what is left after it.
- */
+/** One step that narrows the architectures: by an image, by the pod's annotation or by a setting. `common`: what is left after it. */
 export type NarrowingStep = {
   readonly by: string;
   readonly architectures: readonly string[];

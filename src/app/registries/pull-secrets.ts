@@ -10,10 +10,7 @@ import { get } from '../../kube/read.ts';
 import type { Access, ReadSecret } from '../../oci/credentials/keyring.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
 
-/**
- * How long a service account's pull secrets are remembered. They change rarely, and a template with a failed lookup is decided
- * again.
- */
+/** How long a service account's pull secrets are remembered. They change rarely, and a template with a failed lookup is decided again. */
 const KEPT_MS = 60_000;
 /** The most bytes of the names of pull secrets that are remembered. */
 const MAX_ACCOUNT_BYTES = 4 * 1024 * 1024;
@@ -102,10 +99,7 @@ async function readSecret(
   }
 }
 
-/**
- * Creates a function that reads the pull secrets that the API server adds to pods of a service account. It remembers them for a
- * minute.
- */
+/** Creates a function that reads the pull secrets that the API server adds to pods of a service account. It remembers them for a minute. */
 export function createServiceAccountReader(client: ApiClient, clock: Clock) {
   const kept = createLru<{ names: readonly string[]; at: number }>(MAX_ACCOUNT_BYTES, ({ names }, key) =>
     names.reduce((sum, name) => sum + 32 + name.length, 128 + key.length),

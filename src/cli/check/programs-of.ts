@@ -33,10 +33,7 @@ type ProgramsOptions = {
 /** Images whose layers are read at the same time. */
 const AT_ONCE = 4;
 
-/**
- * Reads what the containers start out of the layers of their images. An architecture whose program is for another one is
- * missing.
- */
+/** Reads what the containers start out of the layers of their images. An architecture whose program is for another one is missing. */
 export async function withPrograms(
   check: Check,
   objects: readonly JsonObject[],

@@ -204,10 +204,7 @@ async function askFirst(run: CleanRun, controller: OwnController): Promise<Trace
   return 'no';
 }
 
-/**
- * Stops the controller, holds its Lease, and does the work. `shown`: the reading that the user saw; undefined if there was no
- * question.
- */
+/** Stops the controller, holds its Lease, and does the work. `shown`: the reading that the user saw; undefined if there was no question. */
 async function work(run: CleanRun, { deployment }: OwnController, shown: TraceInventory | undefined): Promise<number> {
   const { context, flags, how, search, taints, ledger } = run;
   const { clock, note: say } = context;

@@ -11,9 +11,8 @@ import { inputName } from '../manifest-objects.ts';
 import { table, valueText } from '../output.ts';
 
 /**
- * Prints keys with their values and the sources of the values: those that are named, alone or by their group (`taints`), or all;
- * with `changed` only those that are not the default. Throws ConfigurationError for a key that does not exist, and as `validateConfig`
- * does.
+ * Prints keys with their values and the sources of the values: those that are named, alone or by their group (`taints`), or all; with
+ * `changed` only those that are not the default. Throws ConfigurationError for a key that does not exist, and as `validateConfig` does.
  */
 export function printConfig(
   { config, sources, output, print }: Pick<Context, 'config' | 'sources' | 'output' | 'print'>,

@@ -201,9 +201,7 @@ async function readPublished({ client, leaseNamespace }: Connection, { config, n
   );
 }
 
-/**
- * Returns the pull secrets. The API server will add the service account's secrets to a pod that is not created yet and names none.
- */
+/** Returns the pull secrets. The API server will add the service account's secrets to a pod that is not created yet and names none. */
 async function pullSecretsOf(
   client: ApiClient | undefined,
   { template }: Workload,

@@ -51,9 +51,7 @@ export type PlanOptions = {
   readonly lookupTimeoutMs: number | undefined;
 };
 
-/**
- * Prints what `run` would write now, with the same controllers and a writer that only records. Exit code 2 if there are changes.
- */
+/** Prints what `run` would write now, with the same controllers and a writer that only records. Exit code 2 if there are changes. */
 export async function plan(given: Context, options: PlanOptions): Promise<number> {
   const { scope, byPod, isWide, isForPools, lookupTimeoutMs } = options;
   const { output, columns, print, note } = given;

@@ -212,9 +212,7 @@ function alikeNodes(changes: Plan['changes'], isWide: boolean) {
   ];
 }
 
-/**
- * Returns `amd64 -arm64` for `supported-arch=amd64:NoSchedule -supported-arch=arm64:NoSchedule`; other words stay as they are.
- */
+/** Returns `amd64 -arm64` for `supported-arch=amd64:NoSchedule -supported-arch=arm64:NoSchedule`; other words stay as they are. */
 function brief(detail: string, { key, effect }: TextOptions['taint']): string {
   const [begin, end] = [`${key}=`, `:${effect}`];
   const short = (word: string) =>

@@ -49,10 +49,7 @@ export function createTaintable(options: {
       }),
     taint: () => settings().taints.key,
   });
-  /**
-   * The nodes that existed when the term began. A taint on them could keep away pods that were not decided yet. Later nodes are
-   * empty.
-   */
+  /** The nodes that existed when the term began. A taint on them could keep away pods that were not decided yet. Later nodes are empty. */
   const existing = new Set<string>();
 
   function isStopping(): boolean {

@@ -26,8 +26,7 @@ const AGAIN_MS = 60_000;
 const MOST_EVENTS = 3;
 
 /**
- * Creates the memory of a term of the nodes that stay without the taint because a DaemonSet cannot tolerate it; at first there are
- * none.
+ * Creates the memory of a term of the nodes that stay without the taint because a DaemonSet cannot tolerate it; at first there are none.
  */
 export function createHeldBack(options: HeldBackOptions) {
   const { nodes, holders, isCutOffSoon, taint, enqueue, events, clock } = options;

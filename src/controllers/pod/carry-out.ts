@@ -123,10 +123,9 @@ const isUnbound: Operation = { op: 'test', path: '/spec/nodeName', value: null }
 
 /**
  * Writes what a pod lacks of an intent, and removes archaware's gate. Without an intent it removes only the gate. Undefined: there was
- * nothing to write. A guess is not for a pod that was bound meanwhile.
- * Throws the API server's refusal: the gate stays, and the caller tries again. If the API server keeps refusing for a reason in the pod
- * itself, the gate is removed with a smaller write: without the part that the refusal names (tolerations or node affinity), then without
- * both.
+ * nothing to write. A guess is not for a pod that was bound meanwhile. Throws the API server's refusal: the gate stays, and the caller
+ * tries again. If the API server keeps refusing for a reason in the pod itself, the gate is removed with a smaller write: without the part
+ * that the refusal names (tolerations or node affinity), then without both.
  */
 export async function release(
   parts: ReleaseParts,

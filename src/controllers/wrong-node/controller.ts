@@ -308,10 +308,7 @@ const WINDOW_MS = 10 * 60_000;
 /** How many pods of one owner may be evicted within the window. If these did not help, more evictions will not help either. */
 const MOST_OF_OWNER = 3;
 
-/**
- * Creates limits that keep evictions rare, so that a mistake of archaware cannot empty a cluster; at first there are no past
- * evictions.
- */
+/** Creates limits that keep evictions rare, so that a mistake of archaware cannot empty a cluster; at first there are no past evictions. */
 function createEvictionLimits({ monotonic }: Clock) {
   /** Those within the window: few, at one in ten seconds. */
   let evictions: readonly { readonly owner: string; readonly at: number }[] = [];

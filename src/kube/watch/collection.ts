@@ -74,8 +74,7 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
           now.isReset = false;
         }
         now.version = stringAt(metadata, 'resourceVersion') ?? now.version;
-        // The version is older than the last one seen: etcd was restored from a backup, and every object is back in its
-        // state of then.
+        // The version is older than the last one seen: etcd was restored from a backup, and every object is back in its state of then.
         now.isReset ||= isOlder(now.version, last);
       },
       onItem: (object: JsonObject) => void now.keys.add(keep(object, now.isReset)),
@@ -85,9 +84,7 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
 
   return {
     store,
-    /**
-     * Reads the whole collection. Called again after it threw, it goes on with the page that failed, unless the pages have expired.
-     */
+    /** Reads the whole collection. Called again after it threw, it goes on with the page that failed, unless the pages have expired. */
     async list(signal: AbortSignal): Promise<void> {
       listing ??= { token: '', version: '', isReset: false, keys: new Set() };
       const now = listing;

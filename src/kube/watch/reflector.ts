@@ -31,10 +31,7 @@ const WATCH_SECONDS = 300;
 const IDLE_MS = 90_000;
 /** After this many watches in a row without an event, the version itself may be wrong (a restored etcd): list again. */
 const RELIST_AFTER = 5;
-/**
- * A watch that ends sooner than this counts as failed, so that a server that always closes at once is not asked in a
- * tight loop.
- */
+/** A watch that ends sooner than this counts as failed, so that a server that always closes at once is not asked in a tight loop. */
 const SHORT_MS = 1_000;
 /** A watch that stays open for this long counts as working, even if nothing has happened yet, unless the one before was dead. */
 const STEADY_MS = 10_000;

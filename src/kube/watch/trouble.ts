@@ -13,9 +13,7 @@ export type TroubleOptions = {
   readonly onWorking?: (() => void) | undefined;
 };
 
-/**
- * A lost connection is reported only if the next attempt fails too: servers restart, and proxies close old connections.
- */
+/** A lost connection is reported only if the next attempt fails too: servers restart, and proxies close old connections. */
 const WORTH_A_WARNING = 2;
 
 /** Creates the record of whether the lists and watches of a collection work, and since when they do not; at first they do. */

@@ -4,10 +4,7 @@ import type { ApiRequest } from '../api-client.ts';
 /** A watched kind, and since when its store is out of step. Milliseconds on the monotonic clock. */
 type WatchState = { readonly kind: string; readonly brokenSinceMs: number | undefined };
 
-/**
- * The last period in which the API server answered without a gap, as far as this process saw. Milliseconds on the
- * monotonic clock.
- */
+/** The last period in which the API server answered without a gap, as far as this process saw. Milliseconds on the monotonic clock. */
 export type Answering = { readonly sinceMs: number; readonly lastMs: number };
 
 const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete']);

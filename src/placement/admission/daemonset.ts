@@ -27,10 +27,9 @@ export type DaemonSetAdmissionInput = Omit<Knowledge, 'waitedMs'> & {
 };
 
 /**
- * Returns the patch for a DaemonSet that is created or updated. A new DaemonSet, or one whose author changes its template, gets
- * exactly the tolerations of its images if these are known. Any other update keeps archaware's tolerations: an update that drops
- * them would remove all its pods from tainted nodes at once. The DaemonSet controller of archaware does the rest, one DaemonSet
- * at a time.
+ * Returns the patch for a DaemonSet that is created or updated. A new DaemonSet, or one whose author changes its template, gets exactly the
+ * tolerations of its images if these are known. Any other update keeps archaware's tolerations: an update that drops them would remove all
+ * its pods from tainted nodes at once. The DaemonSet controller of archaware does the rest, one DaemonSet at a time.
  */
 export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   const { object, before, namespace } = input;

@@ -31,8 +31,7 @@ export type NodeChange = {
 };
 
 /**
- * The decision for a node's taints. `recorded`: those that are archaware's afterwards. With `wait` and `skip` the taints stay as
- * they are.
+ * The decision for a node's taints. `recorded`: those that are archaware's afterwards. With `wait` and `skip` the taints stay as they are.
  */
 type TaintDecision =
   | { readonly kind: 'decided'; readonly taints: readonly JsonObject[]; readonly recorded: readonly Taint[] }
@@ -40,9 +39,8 @@ type TaintDecision =
   | { readonly kind: 'skip'; readonly reason: 'provider-taint' };
 
 /**
- * Decides a node's taints and labels. `bootstrapped`: whether all pods were decided once, so that a taint may be set. Taints of
- * archaware that are no longer wanted are removed at the same moment, when pods tolerate the new ones. Labels keep no pod away,
- * so they do not wait.
+ * Decides a node's taints and labels. `bootstrapped`: whether all pods were decided once, so that a taint may be set. Taints of archaware
+ * that are no longer wanted are removed at the same moment, when pods tolerate the new ones. Labels keep no pod away, so they do not wait.
  */
 export function decideNode(node: Node, rules: NodeRules, bootstrapped: boolean): NodeDecision {
   if (node.deleting) return { kind: 'skip', reason: 'deleting', conflicts: [] };
@@ -125,8 +123,7 @@ function wantedTaint(node: Node, settings: Settings['taints']): Taint | undefine
 }
 
 /**
- * Returns the taints that are not archaware's. With `manage: false` the configured key belongs to somebody else, so only the record
- * counts.
+ * Returns the taints that are not archaware's. With `manage: false` the configured key belongs to somebody else, so only the record counts.
  */
 function taintsOfOthers(taints: readonly JsonObject[], managed: Managed, settings: Settings['taints']): JsonObject[] {
   return taints.filter((taint) =>

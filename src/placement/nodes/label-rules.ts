@@ -72,9 +72,8 @@ function named(condition: Omit<Condition, 'line'>): Omit<Condition, 'line'> | un
 }
 
 /**
- * Reads the rules from files, one file per label. A file with an invalid line is refused as a whole. So is a rule whose label
- * depends on itself, directly or through other rules: it would have no result, or more than one. `problems`: one line each,
- * beginning with the file.
+ * Reads the rules from files, one file per label. A file with an invalid line is refused as a whole. So is a rule whose label depends on
+ * itself, directly or through other rules: it would have no result, or more than one. `problems`: one line each, beginning with the file.
  */
 export function readRules(files: readonly RuleFile[]): {
   readonly rules: LabelRules;
@@ -132,8 +131,7 @@ function wayBack({ label, conditions }: LabelRule, byLabel: ReadonlyMap<string, 
 }
 
 /**
- * Sorts the rules so that each comes after the rules whose labels it reads. Rules in a cycle, and rules that depend on one, are
- * left out.
+ * Sorts the rules so that each comes after the rules whose labels it reads. Rules in a cycle, and rules that depend on one, are left out.
  */
 function inOrder(rules: readonly LabelRule[]): LabelRule[] {
   const labels = new Set(rules.map(({ label }) => label));

@@ -107,9 +107,8 @@ function isSameTaint(taint: JsonObject, { key, value, effect }: Taint): boolean 
  * Returns the nodes that carry a taint of archaware which this configuration does not manage. Nobody removes it, and in the modes
  * `affinity` and `observe` new pods stay Pending because of it. `managesNodes`: whether the node controller runs.
  *
- * A taint counts as archaware's if the node's annotation records it. A taint with the configured key that is not recorded
- * (somebody deleted the annotation) counts if its value is the node's architecture, but not with `taints.manage: false`: then
- * that key is the provider's.
+ * A taint counts as archaware's if the node's annotation records it. A taint with the configured key that is not recorded (somebody deleted
+ * the annotation) counts if its value is the node's architecture, but not with `taints.manage: false`: then that key is the provider's.
  */
 export function nodesWithUnmanagedTaints(
   nodes: Iterable<Node>,

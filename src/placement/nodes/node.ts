@@ -98,8 +98,7 @@ export function taintKind({ key, effect }: Pick<Taint, 'key' | 'effect'>): strin
 }
 
 /**
- * Returns the taints of a node as `key:effect`, also those of its provider: daemon pods must keep their tolerations while a taint
- * is there.
+ * Returns the taints of a node as `key:effect`, also those of its provider: daemon pods must keep their tolerations while a taint is there.
  */
 export function taintKinds({ taints }: Pick<Node, 'taints'>): readonly string[] {
   return (taints ?? []).flatMap(({ key, effect }) =>

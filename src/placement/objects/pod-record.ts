@@ -14,8 +14,7 @@ export type PodRecord = {
 };
 
 /**
- * How many entries of each kind are recorded and read. Anybody can write the annotation, and each entry costs a search of the whole
- * pod.
+ * How many entries of each kind are recorded and read. Anybody can write the annotation, and each entry costs a search of the whole pod.
  */
 export const MOST_RECORDED = 64;
 

@@ -59,9 +59,7 @@ export type Pod = PodTemplate & {
   readonly mirror: boolean;
   readonly phase: string;
   readonly nodeName: string | undefined;
-  /**
-   * The containers that do not run now; undefined for nearly every pod. The same list object as long as its content is the same.
-   */
+  /** The containers that do not run now; undefined for nearly every pod. The same list object as long as its content is the same. */
   readonly broken: readonly BrokenContainer[] | undefined;
   readonly owner: Owner | undefined;
   /** Its node selector and required node affinity, but for the node of a daemon pod; undefined: it takes any node. */
@@ -74,9 +72,8 @@ export type Pod = PodTemplate & {
 };
 
 /**
- * Reads a pod from the API server's object. Never throws: a field that is missing or has another type counts as absent.
- * `before`: the same pod as read last. Most events change only the status, so the fields that only a new generation can change
- * are then taken from `before`.
+ * Reads a pod from the API server's object. Never throws: a field that is missing or has another type counts as absent. `before`: the same
+ * pod as read last. Most events change only the status, so the fields that only a new generation can change are then taken from `before`.
  */
 export function readPod(object: JsonObject, before?: Pod): Pod {
   const metadata = objectAt(object, 'metadata');

@@ -110,10 +110,7 @@ export function readWorkloadSubject(
   return readTemplateSubject(template, namespace, settings);
 }
 
-/**
- * Returns the tolerations that the DaemonSet controller adds to its pods (pkg/controller/daemon/util,
- * AddOrUpdateDaemonPodTolerations).
- */
+/** Returns the tolerations that the DaemonSet controller adds to its pods (pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations). */
 function daemonTolerations(spec: JsonObject): JsonObject[] {
   const entry = (key: string, effect: string) => ({ key: `node.kubernetes.io/${key}`, operator: 'Exists', effect });
   return [
@@ -126,9 +123,8 @@ function daemonTolerations(spec: JsonObject): JsonObject[] {
 /**
  * Returns how many pods an object wants at the moment; undefined for a Job that has finished, which is left out.
  *
- * A DaemonSet wants `status.desiredNumberScheduled`; in a file it has no status, and counts as one pod. A CronJob counts as the
- * pods of one run, also between its runs: another number would change from minute to minute, and 0 would hide it. What is
- * suspended wants no pod.
+ * A DaemonSet wants `status.desiredNumberScheduled`; in a file it has no status, and counts as one pod. A CronJob counts as the pods of one
+ * run, also between its runs: another number would change from minute to minute, and 0 would hide it. What is suspended wants no pod.
  */
 export function wantedReplicas(kind: string, object: JsonObject): number | undefined {
   const spec = objectAt(object, 'spec');

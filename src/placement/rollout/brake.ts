@@ -41,9 +41,8 @@ const LOOK_MS = 30_000;
 /** An unfinished rollout that is older may as well have lost pods since: its time begins anew. */
 const OLD_MS = 30 * 60_000;
 /**
- * The time until the next DaemonSet rolls after one that had not rolled out before it was written. Nobody can say when such a
- * rollout ends, so it is not waited for. But a dead node makes every DaemonSet of the cluster such a one, and they must not all roll
- * in the same second.
+ * The time until the next DaemonSet rolls after one that had not rolled out before it was written. Nobody can say when such a rollout ends,
+ * so it is not waited for. But a dead node makes every DaemonSet of the cluster such a one, and they must not all roll in the same second.
  */
 const PAUSE_MS = 15_000;
 
@@ -80,9 +79,7 @@ export function recordedRollout(daemonSet: DaemonSet, { now, wall }: Times): Rol
   };
 }
 
-/**
- * Judges a rollout. `unready`: how many of the nodes that the DaemonSet wants are not ready; their pods say nothing about the change.
- */
+/** Judges a rollout. `unready`: how many of the nodes that the DaemonSet wants are not ready; their pods say nothing about the change. */
 export function judge(
   rollout: Rollout,
   daemonSet: DaemonSet | undefined,

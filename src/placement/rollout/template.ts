@@ -35,11 +35,10 @@ export type TemplateDecision =
     };
 
 /**
- * Decides a template's tolerations: its author's own and the wanted ones. Archaware's other tolerations are removed, except those
- * for another taint that nodes still have (`liveTaints`, as `key:effect`): without them the running daemon pods would leave
- * those nodes at once. `basis`: the basis of the wanted ones; default: as recorded. What the record
- * says of the rollout stays, if the basis says nothing of it. `requires`: the architectures for its node affinity, which goes where
- * its author says nothing about them; empty: none.
+ * Decides a template's tolerations: its author's own and the wanted ones. Archaware's other tolerations are removed, except those for
+ * another taint that nodes still have (`liveTaints`, as `key:effect`): without them the running daemon pods would leave those nodes at
+ * once. `basis`: the basis of the wanted ones; default: as recorded. What the record says of the rollout stays, if the basis says nothing
+ * of it. `requires`: the architectures for its node affinity, which goes where its author says nothing about them; empty: none.
  */
 export function decideTemplate(
   daemonSet: Pick<DaemonSet, 'recorded' | 'template' | 'isListApplied' | 'affinity' | 'selects'>,
@@ -89,9 +88,7 @@ export function carriedTolerations({ recorded, template, isListApplied = false }
   );
 }
 
-/**
- * Decides a template without archaware's tolerations, node affinity and record. `lost`: tolerations of archaware that no record lists.
- */
+/** Decides a template without archaware's tolerations, node affinity and record. `lost`: tolerations of archaware that no record lists. */
 export function withoutOurs(
   {
     recorded,

@@ -31,9 +31,7 @@ export type KnownPod = {
   readonly unknown: readonly string[];
 };
 
-/**
- * The knowledge of the images that were pulled for broken containers: by the digests in the status, not by what a tag means today.
- */
+/** The knowledge of the images that were pulled for broken containers: by the digests in the status, not by what a tag means today. */
 export type Pulled = {
   readonly images: ReadonlyMap<BrokenContainer, KnownImage>;
   /** Digests (`repository@digest`) whose lookup is under way. */
@@ -89,8 +87,7 @@ export function whatIsKnown(
 }
 
 /**
- * Returns what is known about the images that the runtime pulled for a pod's broken containers. `images.overrides` goes before the
- * digest.
+ * Returns what is known about the images that the runtime pulled for a pod's broken containers. `images.overrides` goes before the digest.
  */
 export function whatWasPulled(
   pod: JudgedPod,
@@ -138,9 +135,8 @@ export function failsByItself({ broken }: Pick<Pod, 'broken'>, architecture: str
 }
 
 /**
- * Judges whether a node of this architecture is wrong for a pod that is bound to it; undefined: nothing says so. A pod whose
- * containers all run is never on a wrong node, even if its tags have changed since. The result names the container with the
- * strongest proof.
+ * Judges whether a node of this architecture is wrong for a pod that is bound to it; undefined: nothing says so. A pod whose containers all
+ * run is never on a wrong node, even if its tags have changed since. The result names the container with the strongest proof.
  */
 export function findWrongNode(
   { broken }: Pick<Pod, 'broken'>,
@@ -169,8 +165,7 @@ function judge(
   pulled: KnownImage | undefined,
 ): WrongNodeVerdict | undefined {
   const runs = (set: KnownImage) => set.architectures.includes(architecture);
-  // The kubelet reports a missing platform of an image volume on the container that mounts it; that container's image is not at
-  // fault.
+  // The kubelet reports a missing platform of an image volume on the container that mounts it; that container's image is not at fault.
   const isOfVolume = known.images.some((each) => each.volume !== undefined && !runs(each));
   if (trouble === 'no-match-for-platform' && isOfVolume) return 'does-not-run';
   if (pulled !== undefined) {
