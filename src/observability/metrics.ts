@@ -46,10 +46,10 @@ const MEASURED = {
 /** Undefined: it is not known. */
 type Sample = number | boolean | undefined;
 type Samples<Gauge> = Gauge extends readonly [string, string] ? Sample : Readonly<Record<string, Sample>>;
-type Measure<Gauge> = () => Samples<Gauge> | Promise<Samples<Gauge>>;
+type Measured<Gauge> = () => Samples<Gauge> | Promise<Samples<Gauge>>;
 
 /** What measures the values, at each scrape. */
-export type Observed = { readonly [Gauge in keyof typeof MEASURED]: Measure<(typeof MEASURED)[Gauge]> } & {
+export type Observed = { readonly [Gauge in keyof typeof MEASURED]: Measured<(typeof MEASURED)[Gauge]> } & {
   readonly readiness: () => Promise<ReadinessSamples>;
 };
 
@@ -65,10 +65,12 @@ type ReadinessSamples = {
 
 const READINESS_LABELS = ['target', 'namespace', 'state', 'architecture'] as const;
 
+type MetricKind = 'counter' | 'gauge' | 'histogram';
+
 /** What a metric is, as its page says it. */
 type MetricDefinition = {
   readonly name: string;
-  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly type: MetricKind;
   readonly labels: readonly string[];
   readonly help: string;
 };
@@ -153,12 +155,7 @@ type Series = ReturnType<typeof createSeries>;
 function createSeries() {
   const registry = new Registry();
   const defined: MetricDefinition[] = [];
-  const define = <T extends string>(
-    type: MetricDefinition['type'],
-    name: string,
-    help: string,
-    labels: readonly T[],
-  ) => {
+  const define = <T extends string>(type: MetricKind, name: string, help: string, labels: readonly T[]) => {
     defined.push({ name: `archaware_${name}`, type, labels, help });
     return { name: `archaware_${name}`, help, labelNames: labels, registers: [registry] };
   };
@@ -169,16 +166,13 @@ function createSeries() {
   const gauge = <T extends string>(name: string, help: string, labelNames: readonly T[] = []) =>
     new Gauge(define('gauge', name, help, labelNames));
 
-  const measured = Object.entries<readonly [string, string, string?]>(MEASURED);
+  const measured = Object.entries<readonly [string, string, string?]>(MEASURED).map(([key, [name, help, label]]) => {
+    return [key, { label, gauge: gauge<string>(name, help, label ? [label] : []) }] as const;
+  });
   return {
     registry,
     defined,
-    measured: new Map(
-      measured.map(([key, [name, help, label]]) => [
-        key,
-        { label, gauge: gauge<string>(name, help, label ? [label] : []) },
-      ]),
-    ),
+    measured: new Map(measured),
     reconciles: counter('reconcile_total', 'Reconciliations by result.', ['controller', 'result']),
     reconcileSeconds: histogram('reconcile_duration_seconds', 'Duration of a reconciliation.', ['controller'], FAST),
     placementSeconds: histogram(

@@ -14,12 +14,8 @@ import type { WrongNodes } from '../wrong-node/controller.ts';
 /** The architectures and taints of all nodes together, for the length of a term. */
 type Cluster = ReturnType<typeof createCluster>;
 
-/** Starts without nodes. `onArchitectures` is called when an architecture joined or left, which may be long after its nodes did. */
-export function createCluster(
-  witnesses: Watches['witnesses'],
-  clock: Pick<Clock, 'after'>,
-  onArchitectures: () => void,
-) {
+/** Starts without nodes. `onChange` is called when an architecture joined or left, which may be long after its nodes did. */
+export function createCluster(witnesses: Watches['witnesses'], clock: Pick<Clock, 'after'>, onChange: () => void) {
   const taints = createTally(taintKinds);
   let architectures = witnesses.architectures();
   let cancel: (() => void) | undefined;
@@ -31,11 +27,11 @@ export function createCluster(
     cancel = dueInMs === undefined ? undefined : clock.after(dueInMs, check);
     if (now === architectures) return;
     architectures = now;
-    onArchitectures();
+    onChange();
   }
 
   return {
-    /** Returns the architectures that count for objects which follow the cluster's. They change only with `onArchitectures`. */
+    /** Returns the architectures that count for objects which follow the cluster's. They change only with `onChange`. */
     architectures: (): readonly string[] => architectures,
     taints: taints.all,
     begin(nodes: Iterable<Node>): void {

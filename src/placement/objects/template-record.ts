@@ -138,14 +138,8 @@ function pastText(toleration: Toleration): string {
 }
 
 /** Returns all that archaware has added to a template: what it no longer has first. Of very many, the latest. */
-export function everAdded({
-  tolerations,
-  past,
-}: {
-  readonly tolerations: readonly Toleration[];
-  readonly past: readonly Toleration[];
-}): readonly Toleration[] {
-  return distinct([...past, ...tolerations]).slice(-MOST_RECORDED);
+export function everAdded(record: Pick<TemplateRecord, 'tolerations' | 'past'>): readonly Toleration[] {
+  return distinct([...record.past, ...record.tolerations]).slice(-MOST_RECORDED);
 }
 
 /** Returns the tolerations without repetitions. */

@@ -90,27 +90,18 @@ export function carriedTolerations({ recorded, template, isListApplied = false }
 
 /** Decides a template without archaware's tolerations, node affinity and record. `lost`: tolerations of archaware that no record lists. */
 export function withoutOurs(
-  {
-    recorded,
-    template,
-    affinity: present,
-    isListApplied = false,
-  }: Pick<DaemonSet, 'recorded' | 'template' | 'isListApplied' | 'affinity'>,
+  daemonSet: Pick<DaemonSet, 'recorded' | 'template' | 'isListApplied' | 'affinity'>,
   lost: readonly Toleration[],
 ): TemplateDecision {
+  const { recorded, template, affinity: present, isListApplied = false } = daemonSet;
   const tolerated = template.tolerations ?? [];
   const record = readRecord(recorded);
   const ours = claim(tolerated, distinct([...claimable(record, isListApplied), ...lost]));
   if (ours.size === 0 && recorded === undefined) return { kind: 'unchanged' };
   const tolerations = tolerated.filter((toleration) => !ours.has(toleration));
   const affinity = withoutRequired(present, record.requires);
-  return {
-    kind: 'set',
-    tolerations,
-    affinity,
-    recorded: undefined,
-    rolls: ours.size > 0 || !isSame(affinity, present),
-  };
+  const rolls = ours.size > 0 || !isSame(affinity, present);
+  return { kind: 'set', tolerations, affinity, recorded: undefined, rolls };
 }
 
 function isSame(one: JsonObject | undefined, other: JsonObject | undefined): boolean {
@@ -118,12 +109,10 @@ function isSame(one: JsonObject | undefined, other: JsonObject | undefined): boo
 }
 
 type SeenTemplate = Pick<DaemonSet, 'recorded' | 'template' | 'entry'>;
+type TaintForm = Pick<Settings['taints'], 'key' | 'effect'>;
 
 /** Returns the tolerations of a template that have archaware's form, although no record lists them. */
-export function unrecordedTolerations(
-  { recorded, template }: Pick<SeenTemplate, 'recorded' | 'template'>,
-  taint: Pick<Settings['taints'], 'key' | 'effect'>,
-): readonly Toleration[] {
+export function unrecordedTolerations({ recorded, template }: SeenTemplate, taint: TaintForm): readonly Toleration[] {
   // Keys of these domains belong to Kubernetes and to providers: their users write such tolerations themselves.
   if (recorded !== undefined || isReservedKey(taint.key)) return [];
   const found = (template.tolerations ?? []).flatMap((toleration) => asOurs(toleration, taint) ?? []);
@@ -134,10 +123,7 @@ export function unrecordedTolerations(
  * Returns archaware's tolerations in a template whose record is lost: those of archaware's form, if `metadata.managedFields` shows
  * that archaware wrote to the DaemonSet. An author may write the same form, so the form alone proves nothing.
  */
-export function lostTolerations(
-  daemonSet: SeenTemplate,
-  taint: Pick<Settings['taints'], 'key' | 'effect'>,
-): readonly Toleration[] {
+export function lostTolerations(daemonSet: SeenTemplate, taint: TaintForm): readonly Toleration[] {
   return daemonSet.entry === undefined ? [] : unrecordedTolerations(daemonSet, taint);
 }
 
@@ -150,7 +136,7 @@ const MOST_NAMED = 5;
  */
 export function unrecordedNote(
   daemonSets: Iterable<SeenTemplate & Pick<DaemonSet, 'namespace' | 'name'>>,
-  { key, effect }: Pick<Settings['taints'], 'key' | 'effect'>,
+  { key, effect }: TaintForm,
 ): string | undefined {
   const names = [...daemonSets].flatMap((daemonSet) => {
     const isAuthors = daemonSet.entry === undefined && unrecordedTolerations(daemonSet, { key, effect }).length > 0;
@@ -177,7 +163,7 @@ const NOT_KNOWN: RecordBasis = { images: ['not known'], subject: '' };
 export function foundAgain(
   { template, affinity }: Pick<DaemonSet, 'template' | 'affinity'>,
   lost: readonly Toleration[],
-  taint: Pick<Settings['taints'], 'key' | 'effect'>,
+  taint: TaintForm,
 ): Extract<TemplateDecision, { kind: 'set' }> {
   const others = ARCHITECTURES.filter((name) => !lost.some(({ value }) => value === name));
   return {
