@@ -11,6 +11,7 @@ import {
   readOwner,
   shownKind,
 } from '../../placement/objects/kinds.ts';
+import type { PodTemplate } from '../../placement/objects/pod.ts';
 import { type Candidate, readCandidate } from './assess.ts';
 import type { PodWithoutNode } from './report.ts';
 
@@ -212,7 +213,12 @@ function anyNode(candidate: Candidate): Candidate {
 
 /** Returns a text that is the same for pods that get the same verdicts and request the same. */
 function likenessOf({ template, demands, requests, users, spread }: Candidate): string {
-  const { statement, os, hasRuntimeClass, images, pullSecrets, serviceAccountName, priorityClassName } = template;
-  const parts = [statement, os, hasRuntimeClass, images, pullSecrets, serviceAccountName, priorityClassName];
-  return JSON.stringify([...parts, template.labels, demands, requests, users, spread]);
+  const { labels, statement, os, hasRuntimeClass, images, pullSecrets, serviceAccountName, priorityClassName } =
+    template;
+  const own: Readonly<Record<keyof PodTemplate, unknown>> = {
+    ...{ labels, statement, os, hasRuntimeClass, images, pullSecrets, serviceAccountName, priorityClassName },
+    // They are in the demands, less what binds a daemon pod to its node. What is too large is likened by what was read of it.
+    ...{ tolerations: undefined, asked: undefined, tooLarge: undefined },
+  };
+  return JSON.stringify([own, demands, requests, users, spread]);
 }
