@@ -1,7 +1,6 @@
 import type { Context } from '../../app/surroundings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import { decidedOf } from '../../controllers/memory.ts';
-import type { Watches } from '../../controllers/watches.ts';
 import { each } from '../../kit/fairness/each.ts';
 import { isObject, type JsonObject, listAt, objectAt } from '../../kit/json.ts';
 import type { Operation } from '../../kit/json-patch.ts';
@@ -19,6 +18,7 @@ import { few } from '../../placement/reasons.ts';
 import type { PlacedPart } from '../../placement/refused-parts.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { testPod } from '../status/webhook.ts';
+import type { DecidedAll } from './decide-all.ts';
 import type { Plan } from './plan-shape.ts';
 
 /** A namespace in which archaware would place pods. */
@@ -185,16 +185,12 @@ async function tried(send: () => Promise<unknown>): Promise<DryRunVerdict> {
 }
 
 /** Asks the API server whether it would accept what `run` would write, and notes the namespaces that could not be asked. */
-export async function askWhetherAllowed(asked: {
-  readonly context: Context;
-  readonly client: ApiClient;
-  readonly settings: Settings;
-  readonly watches: Watches;
-  readonly loops: Loops;
-  readonly changes: Plan['changes'];
-}): Promise<Plan['refused']> {
-  const { client, settings, watches, loops, changes } = asked;
-  const { config, signal, note } = asked.context;
+export async function askWhetherAllowed(
+  { config, signal, note }: Context,
+  client: ApiClient,
+  settings: Settings,
+  { watches, loops, changes }: DecidedAll,
+): Promise<Plan['refused']> {
   if (onlyObserves(settings)) return [];
   const cluster = watches.witnesses.architectures();
   const all = namespacesToAsk(loops, changes, cluster);

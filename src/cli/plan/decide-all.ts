@@ -4,10 +4,10 @@ import { ClusterError, type Connection } from '../../app/connect.ts';
 import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
 import type { Context } from '../../app/surroundings.ts';
 import { loopsThatRun } from '../../config/settings.ts';
-import { type ImageSource, NEVER } from '../../controllers/image-source.ts';
+import { NEVER } from '../../controllers/image-source.ts';
 import { createLoops, type Loops } from '../../controllers/loops/loops.ts';
 import { type Decided, decidedOf } from '../../controllers/memory.ts';
-import { createWatches, kindsFor, type Watches } from '../../controllers/watches.ts';
+import { createWatches, kindsFor } from '../../controllers/watches.ts';
 import type { Writer } from '../../kube/writer.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import { architecturesOf } from '../../placement/nodes/node.ts';
@@ -19,12 +19,17 @@ import type { Asking } from '../lookups/with-lookups.ts';
 import { nameOf } from '../output.ts';
 import type { Plan } from './plan-shape.ts';
 
+type LoopsOptions = Parameters<typeof createLoops>[0];
+
 /** The part of the cluster to read, and the rules for labels. */
 type PlanReading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onPod'>> &
-  Pick<Parameters<typeof createLoops>[0], 'labelRules'> & {
+  Pick<LoopsOptions, 'labelRules'> & {
     /** Whether the nodes may be listed. */
     readonly knowsNodes: boolean;
   };
+
+/** What the controllers would write, what they have seen and decided, and what new pods would get. */
+export type DecidedAll = Awaited<ReturnType<typeof decideAll>>;
 
 /**
  * Runs the controllers with a writer that only records, until they have decided everything and every image was looked up. Throws the
@@ -35,12 +40,7 @@ export async function decideAll(
   settings: Settings,
   { scope, onPod, labelRules, knowsNodes }: PlanReading,
   { cluster: { client }, resolver, images, progress, signal, end }: Asking<Connection>,
-): Promise<{
-  readonly changes: Plan['changes'];
-  readonly watches: Watches;
-  readonly loops: Loops;
-  readonly fromImages: FromImages;
-}> {
+) {
   // Recorded by object: an object may be reconciled twice, but `run` would write it once.
   const recorded = new Map<string, Plan['changes'][number]>();
   const record: Writer = async ({ action, ...target }, patch) => {
@@ -111,11 +111,8 @@ export type FromImages = {
   readonly daemonSets: ReadonlyMap<string, Decided>;
 };
 
-type PlanParts = {
-  readonly watches: Watches;
+type PlanParts = Pick<LoopsOptions, 'watches' | 'images' | 'serviceAccountSecrets'> & {
   readonly loops: Loops;
-  readonly images: Pick<ImageSource, 'answer' | 'namesOf'>;
-  readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
   readonly signal: AbortSignal;
 };
 

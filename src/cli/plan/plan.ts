@@ -11,19 +11,15 @@ import { loadLabelRules } from '../../app/follow-label-rules.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { absentNotes } from '../../config/absent.ts';
 import { toSettings } from '../../config/settings.ts';
-import type { Decided } from '../../controllers/memory.ts';
 import type { Scope, Watches } from '../../controllers/watches.ts';
-import { type JsonObject, objectAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { DEFAULT_NAMESPACE } from '../../names.ts';
 import type { FailedImage } from '../../placement/decide.ts';
 import { skipFacts } from '../../placement/eligibility.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { taintsNodes } from '../../placement/nodes/pools.ts';
-import { isForOneNode, type NamedObject } from '../../placement/objects/kinds.ts';
-import type { Pod } from '../../placement/objects/pod.ts';
-import { type HardSpread, readHardSpread } from '../../placement/objects/workload.ts';
-import { type Placed, type Requirement, withAffinity } from '../../placement/patch/affinity.ts';
+import type { NamedObject } from '../../placement/objects/kinds.ts';
+import { type Requirement, withAffinity } from '../../placement/patch/affinity.ts';
 import { onlyObserves, placingFor, usesAffinity } from '../../placement/placing.ts';
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -33,11 +29,11 @@ import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
 import { noteMissing, permitted, readPoolProblems } from '../survey/survey.ts';
 import { askWhetherAllowed } from './ask.ts';
-import type { FromImages } from './decide-all.ts';
-import { decideAll } from './decide-all.ts';
+import { type DecidedAll, decideAll, type FromImages } from './decide-all.ts';
 import { closingLines, planNotes } from './plan-notes.ts';
 import type { Plan, Seen } from './plan-shape.ts';
-import { type DemandsOfPods, printPools, readPodDemands } from './print-pools.ts';
+import { createPodSpecs, type PodSpecs } from './pod-specs.ts';
+import { printPools } from './print-pools.ts';
 import { planText, unknownCount } from './text.ts';
 
 /** What `plan` looks at and how it prints it. */
@@ -63,28 +59,19 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
   return withLookups(context, { limitMs: lookupTimeoutMs, connect: () => connect(context) }, async (asking) => {
     const { client } = asking.cluster;
     const settings = toSettings(config);
-    const spreads: Spreads = new Map();
-    const selecting: Selecting = new Map();
-    const demands: DemandsOfPods = new Map();
-    const onPod = (object: JsonObject, pod: Pod) => {
-      readSpread(spreads, object, pod);
-      readSelecting(selecting, object, pod, settings);
-      if (isForPools) readPodDemands(demands, object, pod);
-    };
+    const { specs, onPod } = createPodSpecs(settings, isForPools);
     const knowsNodes = isWhole || (await maySeeNodes(client, given));
     const reading = { scope, onPod, labelRules: labels.rules, knowsNodes };
-    const { changes, watches, loops, fromImages } = await decideAll(context, settings, reading, asking);
-    if (isForPools) return printPools(given, client, watches, fromImages, demands, settings);
+    const decided = await decideAll(context, settings, reading, asking);
+    const { changes, watches, loops, fromImages } = decided;
+    if (isForPools) return printPools(given, client, decided, specs, settings);
 
-    const refused = await askWhetherAllowed({ context, client, settings, watches, loops, changes });
+    const refused = await askWhetherAllowed(context, client, settings, decided);
     const { headings, ...summary } = summarise(fromImages);
     const pools = isWhole ? await readPoolProblems(client, settings, note, given.signal) : [];
     const absent = absentNotes(config, watches.nodes.store.values());
-    const workloads = overviewOf(
-      subjectsOf(watches, fromImages, spreads, settings),
-      surroundingsOf(watches, settings, knowsNodes),
-    );
-    const newPods = newPodsOf(fromImages.pods, watches, selecting, context.installation?.namespace);
+    const workloads = overviewOf(subjectsOf(decided, specs, settings), surroundingsOf(watches, settings, knowsNodes));
+    const newPods = newPodsOf(decided, specs, context.installation?.namespace);
     const result: Plan = { changes, ...summary, workloads, refused, pools: pools ?? [], newPods };
     const isOtherMode = context.sources.get('placement.mode')?.startsWith('--') === true;
     if (output === 'table') {
@@ -124,20 +111,10 @@ function withoutNodes(config: Context['config']): Context['config'] {
   return { ...config, loops: config.loops.filter((loop) => loop === 'pods' || loop === 'daemonsets') };
 }
 
-/** The hard topology spread constraints of pods, by their uid. Nearly no pod has any, and the watches keep none. */
-type Spreads = Map<string, readonly HardSpread[]>;
-
-function readSpread(spreads: Spreads, object: JsonObject, pod: Pod): void {
-  const spec = objectAt(object, 'spec');
-  const constraints = readHardSpread(spec);
-  if (constraints.length > 0 && !isForOneNode(pod.owner, spec)) spreads.set(pod.uid, constraints);
-}
-
 /** Returns the pods and the templates of DaemonSets with the decisions about them. A daemon pod follows its template. */
 function* subjectsOf(
-  watches: Watches,
-  { pods, daemonSets: templates }: FromImages,
-  spreads: Spreads,
+  { watches, fromImages: { pods, daemonSets: templates } }: DecidedAll,
+  specs: PodSpecs,
   all: Settings,
 ): Generator<WorkloadSubject> {
   const tainted = taintedArchitectures(watches.nodes.store.values(), all);
@@ -155,7 +132,7 @@ function* subjectsOf(
       bound: pod.nodeName !== undefined,
       nodeArchitecture: node && nodeArchitecture(node),
       asked: pod.asked,
-      spread: spreadNote(spreads.get(pod.uid) ?? [], pod, decision, settings, tainted),
+      spread: spreadNote(specs.get(pod.uid)?.spread ?? [], pod, decision, settings, tainted),
     };
   }
   for (const [key, { decision, settings }] of templates) {
@@ -192,12 +169,7 @@ function seenIn(watches: Watches, headings: ReadonlyMap<Plan['held'][number], st
   };
 }
 
-function summarise({ pods, daemonSets }: FromImages): Omit<
-  Plan,
-  'changes' | 'newPods' | 'pools' | 'refused' | 'workloads'
-> & {
-  readonly headings: ReadonlyMap<Plan['held'][number], string>;
-} {
+function summarise({ pods, daemonSets }: FromImages) {
   const headings = new Map<Plan['held'][number], string>();
   const waiting: Plan['waiting'][number][] = [];
   const held: Plan['held'][number][] = [];
@@ -233,26 +205,13 @@ function heldText({ mode, schedulable, policy }: Settings): string {
   return `${onlyObserves({ mode }) ? 'Would be held in another mode' : 'Held'}: their images have no architecture in common${withinText(schedulable)}${by}.`;
 }
 
-/** How the pods of the cluster select nodes, by their uid; nothing for the many that take any. `false`: the pod is for one node. */
-type Selecting = Map<string, Placed | false>;
-
-/** Notes how a pod selects nodes. The watches do not keep it, and only modes with affinity need it. */
-function readSelecting(selecting: Selecting, object: JsonObject, pod: Pod, settings: Settings): void {
-  if (!usesAffinity(settings)) return;
-  const spec = objectAt(object, 'spec');
-  const { affinity, nodeSelector } = spec;
-  if (isForOneNode(pod.owner, spec)) selecting.set(pod.uid, false);
-  else if (affinity !== undefined || nodeSelector !== undefined) selecting.set(pod.uid, { affinity, nodeSelector });
-}
-
 /**
  * Returns the workloads whose new pods would get another node affinity at admission than their pods have now: that can be written to
  * new pods only. `ownNamespace`: whose pods pass no review.
  */
 function newPodsOf(
-  pods: ReadonlyMap<string, Decided>,
-  watches: Watches,
-  selecting: Selecting,
+  { watches, fromImages: { pods } }: DecidedAll,
+  specs: PodSpecs,
   ownNamespace = DEFAULT_NAMESPACE,
 ): Plan['newPods'] {
   const found = new Map<string, Plan['newPods'][number]>();
@@ -262,7 +221,7 @@ function newPodsOf(
     if (!usesAffinity(settings) || decision.kind !== 'place' || decision.unknown.length > 0) continue;
     // A gated pod gets its affinity now: that is a change.
     if (pod === undefined || namespace === undefined || pod.gated !== undefined) continue;
-    const spec = selecting.get(pod.uid) ?? {};
+    const { selecting: spec = {} } = specs.get(pod.uid) ?? {};
     if (spec === false || [ownNamespace, 'kube-node-lease'].includes(namespace.name)) continue;
     const required = placingFor(decision, readPodSubject(pod, namespace, settings)).affinity?.required ?? [];
     const has = pod.written?.architectures;

@@ -1,29 +1,14 @@
 import { stringify } from 'yaml';
 import { type PooledPod, type PoolPlan, type PoolStep, planPools } from '../../analysis/nodes/pool-plan.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
-import type { Watches } from '../../controllers/watches.ts';
-import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
-import { type Demands, readDemands } from '../../placement/fit.ts';
 import { POOL_PAGE } from '../../placement/nodes/pools.ts';
-import { hasEnded } from '../../placement/objects/containers.ts';
-import { isForOneNode } from '../../placement/objects/kinds.ts';
-import type { Pod } from '../../placement/objects/pod.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { valueText } from '../output.ts';
 import { readNodePools } from '../survey/survey.ts';
-import type { FromImages } from './decide-all.ts';
-
-/** What pods ask of nodes, by their uid; nothing for pods that are for one node, have ended, or are too large. */
-export type DemandsOfPods = Map<string, Demands>;
-
-/** Notes what a pod asks of its node. The watches do not keep it, and only `plan --pools` needs it. */
-export function readPodDemands(demands: DemandsOfPods, object: JsonObject, pod: Pod): void {
-  const spec = objectAt(object, 'spec');
-  const isServed = pod.tooLarge === undefined && !hasEnded(pod.phase);
-  if (isServed && !isForOneNode(pod.owner, spec)) demands.set(pod.uid, readDemands(spec));
-}
+import type { DecidedAll } from './decide-all.ts';
+import type { PodSpecs } from './pod-specs.ts';
 
 /**
  * Prints, for each node pool, how many of the pods of today could run there, and the steps that bring it in line with the
@@ -32,16 +17,15 @@ export function readPodDemands(demands: DemandsOfPods, object: JsonObject, pod: 
 export async function printPools(
   { output, print, note, signal }: Context,
   client: ApiClient,
-  watches: Watches,
-  { pods: decided }: FromImages,
-  demandsOf: DemandsOfPods,
+  { watches, fromImages }: DecidedAll,
+  specs: PodSpecs,
   settings: Settings,
 ): Promise<number> {
   const objects = await readNodePools(client, (object) => object, note, signal);
   if (objects === undefined)
     note('NodePools of Karpenter: none, or they may not be read; other pools are known by the labels of their nodes');
-  const pods = [...decided].flatMap(([key, { decision }]): PooledPod[] => {
-    const demands = demandsOf.get(watches.pods.store.get(key)?.uid ?? '');
+  const pods = [...fromImages.pods].flatMap(([key, { decision }]): PooledPod[] => {
+    const { demands } = specs.get(watches.pods.store.get(key)?.uid ?? '') ?? {};
     if (demands === undefined) return [];
     if (decision.kind === 'skip') return [{ architectures: undefined, demands }];
     return [{ architectures: decision.kind === 'place' ? decision.architectures : [], demands }];
