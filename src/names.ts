@@ -36,6 +36,7 @@ export const KUEUE_QUEUE = 'kueue.x-k8s.io/queue-name';
 export const ARCHITECTURE_LABEL = 'kubernetes.io/arch';
 /** The name of that label before Kubernetes 1.14, which some pods still ask for. */
 export const OLD_ARCHITECTURE_LABEL = 'beta.kubernetes.io/arch';
+export const ARCHITECTURE_LABELS: readonly string[] = [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL];
 /** The kubelet sets it on mirror pods of static pods; the API server refuses changes to those. */
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 /** The well-known node label and pod selector for the operating system. */

@@ -1,5 +1,5 @@
 import type { Decision } from '../placement/decide.ts';
-import { architecturesOf, type Node } from '../placement/nodes/node.ts';
+import { architecturesOf, isOfKind, type Node } from '../placement/nodes/node.ts';
 import { taintsNodes } from '../placement/nodes/pools.ts';
 import type { PodTemplate } from '../placement/objects/pod.ts';
 import type { HardSpread } from '../placement/objects/workload.ts';
@@ -16,9 +16,8 @@ import type { Settings } from '../placement/settings.ts';
 
 /** Returns the architectures whose nodes have the taint, or will have it. */
 export function taintedArchitectures(nodes: Iterable<Node>, settings: Pick<Settings, 'mode' | 'taints'>): string[] {
-  const { key, effect } = settings.taints;
-  const isTainted = ({ labels, taints }: Node) =>
-    taintsNodes(settings, labels) || (taints ?? []).some((taint) => taint.key === key && taint.effect === effect);
+  const isTainted = ({ labels, taints = [] }: Node) =>
+    taintsNodes(settings, labels) || taints.some(isOfKind(settings.taints));
   return architecturesOf([...nodes].filter(isTainted));
 }
 

@@ -4,26 +4,24 @@ import { type SkipReason, skipFacts } from '../../placement/eligibility.ts';
 import type { Demands, Obstacle } from '../../placement/fit.ts';
 import { intersect } from '../../placement/images.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
+import { isOfKind } from '../../placement/nodes/node.ts';
 import { isOtherDaemonSet } from '../../placement/objects/kinds.ts';
 import { tolerationText } from '../../placement/patch/tolerations.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { isFact, unmetBy } from '../../placement/readiness/unmet.ts';
 import { few, webAssemblyAmong } from '../../placement/reasons.ts';
-import type { Settings } from '../../placement/settings.ts';
 import type { WrongNodeFinding } from '../../placement/wrong-node/judge.ts';
 import { whatLies, wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import { otherDaemonSetNote, workloadOf } from '../workloads/overview.ts';
 import { alternatives, setsOf, waysTo } from './clash.ts';
-import type { ExplainEvidence, ExplainedNodes, Explanation } from './explanation.ts';
+import type { ExplainEvidence, ExplainedNodes, WithoutAnswer } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
 import { adviseAway, awayText, checkController, handsOf } from './no-controller.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pool-advice.ts';
 import { fitsNowhere, isOpenUntilPlaced, missingOs } from './verdict.ts';
 
-type WithoutAdvice = Omit<Explanation, 'advice' | 'verdict'>;
-
 /** Returns concrete steps that let the pod run, the easiest first. Empty if nothing is wrong. */
-export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: ExplainEvidence): string[] {
+export function advise(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): string[] {
   const { state } = explained.pod;
   if (state === 'finished' || state === 'deleting') return [];
   // As long as the known images have nothing in common, an answer about another one changes nothing.
@@ -49,12 +47,12 @@ export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: 
   return [...new Set(lines)];
 }
 
-function adviseOs(os: string, { decision: { architectures = [] } }: WithoutAdvice): string[] {
+function adviseOs(os: string, { decision: { architectures = [] } }: WithoutAnswer): string[] {
   const on = architectures.length === 0 ? '' : ` on ${architectures.join(' or ')}`;
   return [`no node runs ${os}: add a node with ${os}${on}`, 'or change the operating system that the pod asks for'];
 }
 
-function adviseBound(input: ExplainInput, explained: WithoutAdvice, evidence: ExplainEvidence): string[] {
+function adviseBound(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): string[] {
   const { skipped, wrongNode, narrowed } = evidence;
   const { namespace, node: name = '' } = explained.pod;
   const owner = input.workload.pod?.owner;
@@ -90,7 +88,7 @@ function adviseBound(input: ExplainInput, explained: WithoutAdvice, evidence: Ex
 /** Returns how the pod gets to another node: its successor does only if archaware gives it what it needs. */
 function againStep(
   { workload: { pod }, controller, nodes }: ExplainInput,
-  { decision }: WithoutAdvice,
+  { decision }: WithoutAnswer,
   { settings }: ExplainEvidence,
 ): string {
   const owner = pod?.owner;
@@ -127,7 +125,7 @@ function adviseSkipped({ namespace }: ExplainInput, skipped: SkipReason | undefi
   return cure === undefined ? [] : [`${cure}, ${or}`];
 }
 
-function adviseUnresolved({ workload, namespace }: ExplainInput, { images, pullSecrets }: WithoutAdvice): string[] {
+function adviseUnresolved({ workload, namespace }: ExplainInput, { images, pullSecrets }: WithoutAnswer): string[] {
   const failed = images.flatMap(({ image, error }) => (error ? { image, ...error } : []));
   if (failed.length === 0) return [];
   const account = `${namespace.name}/${workload.template.serviceAccountName}`;
@@ -168,7 +166,7 @@ function stepFor(code: string, image: string, registry: string, account: string)
 
 function adviseHeld(
   input: ExplainInput,
-  { decision }: WithoutAdvice,
+  { decision }: WithoutAnswer,
   { settings, narrowed, clusterArchitectures }: ExplainEvidence,
 ): string[] {
   if (decision.kind !== 'hold' && decision.basis !== 'released') return [];
@@ -193,7 +191,7 @@ function adviseHeld(
 /** Advises on a DaemonSet of another API group and on its pods: its template decides which nodes get a pod. */
 function adviseOtherDaemonSet(
   { workload: { kind, name, pod }, namespace }: ExplainInput,
-  { decision, tolerations }: WithoutAdvice,
+  { decision, tolerations }: WithoutAnswer,
 ): string[] {
   const isTemplate = kind.startsWith('DaemonSet.');
   if ((!isTemplate && !isOtherDaemonSet(pod?.owner)) || decision.kind !== 'place') return [];
@@ -204,7 +202,7 @@ function adviseOtherDaemonSet(
   return [otherDaemonSetNote({ ...named, missing })];
 }
 
-function adviseGated({ pod: { state, gates = [] } }: WithoutAdvice): string[] {
+function adviseGated({ pod: { state, gates = [] } }: WithoutAnswer): string[] {
   const others = gates.filter((gate) => gate !== ARCHITECTURE_GATE);
   if (state !== 'gated' || others.length === 0) return [];
   return [`the pod waits until the gate ${others.join(', ')} is removed by its owner`];
@@ -213,7 +211,7 @@ function adviseGated({ pod: { state, gates = [] } }: WithoutAdvice): string[] {
 /** Advises on a pod that waits for a controller that is not there: without it, no other step helps. */
 function adviseController(
   { applied, workload, controller, nodes }: ExplainInput,
-  { decision, tolerations, nodes: groups }: WithoutAdvice,
+  { decision, tolerations, nodes: groups }: WithoutAnswer,
   { settings }: ExplainEvidence,
 ): string[] {
   const isOpen = !applied && decision.kind === 'place' && groups.some(isOpenUntilPlaced);
@@ -225,7 +223,7 @@ function adviseController(
 
 function advisePlaced(
   { applied, isTemplate, workload, controller, refusal }: ExplainInput,
-  { decision, tolerations }: WithoutAdvice,
+  { decision, tolerations }: WithoutAnswer,
   { settings, isLate }: ExplainEvidence,
 ): string[] {
   // Nobody will write anything: to install archaware is the first step.
@@ -271,7 +269,7 @@ function adviseLate(
 }
 
 /** Advises on a pod that fits no node: what would make one fit. */
-function adviseNodes(input: ExplainInput, explained: WithoutAdvice, evidence: ExplainEvidence): string[] {
+function adviseNodes(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): string[] {
   const { narrowed, settings, clusterArchitectures, obstacles, demands, clash } = evidence;
   if (clash !== undefined) {
     const [first = '', ...others] = clash.steps;
@@ -294,7 +292,8 @@ function adviseNodes(input: ExplainInput, explained: WithoutAdvice, evidence: Ex
     .map(({ group, left }) => left.map((obstacle) => stepAround(obstacle, group, demands)).join('; and '));
   // The pod's selectors name nodes that would take it if its images ran there.
   const isPinned = able.every(({ left }) => left.some(({ kind }) => kind === 'affinity' || kind === 'node-name'));
-  const isKeptOff = isOurTaint(settings.taints);
+  const isOurs = isOfKind(settings.taints);
+  const isKeptOff = (obstacle: Obstacle) => obstacle.kind === 'taint' && isOurs(obstacle.taint);
   const others = groups.filter(({ group, left }) => isPinned && !isIn(group, explained) && left.every(isKeptOff));
   const builds = waysTo(
     [...new Set(others.flatMap(({ group }) => group.architecture ?? []))],
@@ -307,20 +306,15 @@ function adviseNodes(input: ExplainInput, explained: WithoutAdvice, evidence: Ex
 
 function poolsFor(
   { nodes = [], nodePools }: ExplainInput,
-  { decision }: WithoutAdvice,
+  { decision }: WithoutAnswer,
   { settings }: ExplainEvidence,
 ): PoolAdvice {
   return adviseOnPools(nodes, nodePools, decision.architectures, settings);
 }
 
 /** Whether a group of nodes has one of the decided architectures. */
-export function isIn({ architecture = '' }: ExplainedNodes, { decision }: Pick<WithoutAdvice, 'decision'>): boolean {
+export function isIn({ architecture = '' }: ExplainedNodes, { decision }: Pick<WithoutAnswer, 'decision'>): boolean {
   return decision.architectures === undefined || decision.architectures.includes(architecture);
-}
-
-function isOurTaint({ key, effect }: Settings['taints']) {
-  return (obstacle: Obstacle) =>
-    obstacle.kind === 'taint' && obstacle.taint.key === key && obstacle.taint.effect === effect;
 }
 
 function stepAround(obstacle: Obstacle, group: ExplainedNodes, demands: Demands): string {

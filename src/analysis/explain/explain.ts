@@ -27,6 +27,7 @@ import type {
   Explanation,
   NarrowingStep,
   PodState,
+  WithoutAnswer,
 } from './explanation.ts';
 import type { ExplainedDecision, ExplainInput, Findings, LookupResult } from './input.ts';
 import { verdictOf } from './verdict.ts';
@@ -155,10 +156,7 @@ function demandsOf({ workload: { pod, demands, namesNode }, applied }: ExplainIn
   return applied && pod?.nodeName !== undefined && !namesNode ? { ...demands, nodeName: undefined } : demands;
 }
 
-function whyBlocked(
-  explanation: Omit<Explanation, 'advice' | 'verdict'>,
-  { clash, obstacles }: ExplainEvidence,
-): string | undefined {
+function whyBlocked(explanation: WithoutAnswer, { clash, obstacles }: ExplainEvidence): string | undefined {
   if (explanation.decision.kind !== 'place') return undefined;
   if (clash !== undefined) return `${clash.wish}: no node fits`;
   const waiting: readonly PodState[] = ['pending', 'gated', 'not-applied', 'template'];

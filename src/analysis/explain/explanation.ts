@@ -107,6 +107,9 @@ export type Explanation = {
   readonly advice: readonly string[];
 };
 
+/** An explanation before its verdict and its advice are known. */
+export type WithoutAnswer = Omit<Explanation, 'advice' | 'verdict'>;
+
 /** Intermediate results that the advice needs. */
 export type ExplainEvidence = {
   /** The settings that apply to this pod. */

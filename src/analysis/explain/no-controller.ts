@@ -1,4 +1,4 @@
-import { type Node, taintKind } from '../../placement/nodes/node.ts';
+import { isOfKind, type Node, taintKind } from '../../placement/nodes/node.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
 
@@ -60,9 +60,7 @@ export function adviseAway(
       return `no replica leads (Lease ${state.lease}), so nothing is written: ${how}; archaware status shows the rest`;
     }
     case 'not-installed': {
-      const isTainted = (nodes ?? []).some((node) =>
-        (node.taints ?? []).some(({ key, effect }) => key === taints.key && effect === taints.effect),
-      );
+      const isTainted = (nodes ?? []).some((node) => node.taints?.some(isOfKind(taints)));
       const what = isTainted ? `, but nodes have its taint ${taintKind(taints)}` : ', so nothing is written';
       return `archaware is not installed${what}: install it (docs/install.md), or remove what it left with archaware clean`;
     }

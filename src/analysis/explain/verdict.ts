@@ -3,17 +3,15 @@ import { ARCHITECTURE_GATE, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import { skipFacts } from '../../placement/eligibility.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { few, withinText } from '../../placement/reasons.ts';
-import type { ExplainEvidence, ExplainedNodes, ExplainedVerdict, Explanation } from './explanation.ts';
+import type { ExplainEvidence, ExplainedNodes, ExplainedVerdict, Explanation, WithoutAnswer } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
 import { awayText, handsOf } from './no-controller.ts';
-
-type WithoutVerdict = Omit<Explanation, 'advice' | 'verdict'>;
 
 /** A controller that is a little late is not overdue. */
 const LATE_MS = 30_000;
 
 /** Returns the answer to "what happens to this pod, and why", in one sentence that names the pod. */
-export function verdictOf(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence): ExplainedVerdict {
+export function verdictOf(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): ExplainedVerdict {
   const { kind, namespace, name, state } = explained.pod;
   const object = `${kind} ${namespace}/${name}`;
   const subject = kind === 'Pod' ? object : `a new pod of ${object}`;
@@ -43,7 +41,7 @@ type Says = (state: ExplainedVerdict['state'], text: string, startsAtLatest?: st
 
 function ofBound(
   input: ExplainInput,
-  explained: WithoutVerdict,
+  explained: WithoutAnswer,
   evidence: ExplainEvidence,
   says: Says,
 ): ExplainedVerdict {
@@ -76,7 +74,7 @@ function ofBound(
 
 /** Returns what is wrong with the images of a pod that nobody holds or places; undefined if nothing is. */
 function factOf(
-  explained: WithoutVerdict,
+  explained: WithoutAnswer,
   evidence: ExplainEvidence,
   architecture: string | undefined,
 ): string | undefined {
@@ -89,7 +87,7 @@ function factOf(
 }
 
 /** Returns `its images run on amd64 only`; undefined if the images do not say. */
-function runsOnText({ decision }: WithoutVerdict): string | undefined {
+function runsOnText({ decision }: WithoutAnswer): string | undefined {
   const { kind, basis, architectures = [] } = decision;
   return kind === 'place' && basis === 'images' ? `its images run on ${architectures.join(', ')} only` : undefined;
 }
@@ -97,7 +95,7 @@ function runsOnText({ decision }: WithoutVerdict): string | undefined {
 /** Returns what would happen to a new pod like this one, if that is not good; else undefined. */
 function whyNotAgain(
   input: ExplainInput,
-  explained: WithoutVerdict,
+  explained: WithoutAnswer,
   evidence: ExplainEvidence,
   architecture: string | undefined,
 ): string | undefined {
@@ -124,7 +122,7 @@ export function fitsNowhere({ nodes }: Pick<Explanation, 'nodes'>, { skipped }: 
 
 function ofUnbound(
   input: ExplainInput,
-  explained: WithoutVerdict,
+  explained: WithoutAnswer,
   evidence: ExplainEvidence,
   says: Says,
 ): ExplainedVerdict {
@@ -175,7 +173,7 @@ function ofUnbound(
 
 function ofWaiting(
   input: ExplainInput,
-  explained: WithoutVerdict,
+  explained: WithoutAnswer,
   { settings }: ExplainEvidence,
   says: Says,
 ): ExplainedVerdict {
@@ -206,7 +204,7 @@ function ofWaiting(
 }
 
 /** Returns why no node can ever take the pod as things are; undefined if one can. */
-function whyNever(input: ExplainInput, explained: WithoutVerdict, { clash }: ExplainEvidence): string | undefined {
+function whyNever(input: ExplainInput, explained: WithoutAnswer, { clash }: ExplainEvidence): string | undefined {
   const os = missingOs(input);
   if (os !== undefined) return `it needs ${os}, and no node runs ${os}`;
   if (clash !== undefined) return clash.what;
@@ -220,7 +218,7 @@ function heldText({ settings }: ExplainEvidence): string {
   return `its images have no architecture in common${withinText(settings.schedulable)}`;
 }
 
-function imagesText({ images }: WithoutVerdict): string {
+function imagesText({ images }: WithoutAnswer): string {
   const failed = images.flatMap(({ image, error }) => (error === undefined ? [] : `${image} (${error.code})`));
   return failed.length === 0 ? 'the lookup of its images' : few(failed);
 }
@@ -230,7 +228,7 @@ function leftAloneText({ skipped }: ExplainEvidence, reason: string): string {
 }
 
 /** Returns what archaware has still to write; undefined if nothing. */
-function whatIsMissing({ pod, tolerations }: WithoutVerdict): string | undefined {
+function whatIsMissing({ pod, tolerations }: WithoutAnswer): string | undefined {
   if (pod.state === 'gated') return 'removes its gate';
   return tolerations.every(({ present }) => present) ? undefined : 'writes its tolerations';
 }

@@ -1,5 +1,5 @@
 import { isOurTaint, readManaged } from '../../placement/nodes/managed.ts';
-import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import { isOfKind, type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { taintsNodes } from '../../placement/nodes/pools.ts';
 import type { Settings } from '../../placement/settings.ts';
 
@@ -30,7 +30,7 @@ function taintState(node: Node, taints: Settings['taints']): 'tainted' | 'untain
   const managed = readManaged(node.managed);
   const present = node.taints ?? [];
   if (present.some((taint) => isOurTaint(taint, managed, taints))) return 'tainted';
-  return present.some(({ key, effect }) => key === taints.key && effect === taints.effect) ? 'foreign' : 'untainted';
+  return present.some(isOfKind(taints)) ? 'foreign' : 'untainted';
 }
 
 /** Returns the names of the nodes that have no taint although the configuration gives them one. */

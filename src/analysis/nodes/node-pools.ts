@@ -1,9 +1,10 @@
 import { type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
 import { isReservedKey } from '../../kit/label-syntax.ts';
 import { normaliseArchitecture } from '../../kit/platform.ts';
-import { ARCHITECTURE_LABEL, KARPENTER_POOL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
+import { ARCHITECTURE_LABELS, KARPENTER_POOL } from '../../names.ts';
 import { intersect } from '../../placement/images.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
+import { isOfKind } from '../../placement/nodes/node.ts';
 import { POOL_PAGE, type PoolSettings, taintsNodes } from '../../placement/nodes/pools.ts';
 import type { Taint } from '../../placement/patch/tolerations.ts';
 import { usesTaints } from '../../placement/placing.ts';
@@ -45,7 +46,10 @@ export function readNodePool(object: JsonObject): NodePool | undefined {
     [KARPENTER_POOL]: name,
   };
   const openLabels: string[] = [];
-  const architectures = Object.entries(labels).flatMap(([key, value]) => (isArchitecture(key) ? [[value]] : []));
+  // Karpenter treats the old label name like the new one.
+  const architectures = Object.entries(labels).flatMap(([key, value]) =>
+    ARCHITECTURE_LABELS.includes(key) ? [[value]] : [],
+  );
   for (const requirement of listAt(spec, 'requirements') ?? []) {
     const { key, operator, values } = requirement;
     if (typeof key !== 'string') continue;
@@ -53,7 +57,7 @@ export function readNodePool(object: JsonObject): NodePool | undefined {
     const [only, ...others] = allowed ?? [];
     if (only !== undefined && others.length === 0) labels[key] = only;
     else if (operator !== 'DoesNotExist') openLabels.push(key);
-    if (allowed !== undefined && isArchitecture(key)) architectures.push(allowed);
+    if (allowed !== undefined && ARCHITECTURE_LABELS.includes(key)) architectures.push(allowed);
   }
   const known = architectures.map((list) => list.flatMap((text) => normaliseArchitecture(text) ?? []));
   return {
@@ -64,11 +68,6 @@ export function readNodePool(object: JsonObject): NodePool | undefined {
     taints: readTaints(spec, 'taints'),
     startupTaints: readTaints(spec, 'startupTaints'),
   };
-}
-
-/** Karpenter treats the old label name like the new one. */
-function isArchitecture(key: string): boolean {
-  return key === ARCHITECTURE_LABEL || key === OLD_ARCHITECTURE_LABEL;
 }
 
 function readTaints(spec: JsonObject, field: string): Taint[] {
@@ -98,7 +97,7 @@ function startupTaint(taint: Taint): NodePoolProblem {
 function templateProblem(pool: NodePool, settings: PoolSettings): NodePoolProblem | undefined {
   const { key, effect } = settings.taints;
   const { architectures } = pool;
-  const present = pool.taints.find((taint) => taint.key === key && taint.effect === effect);
+  const present = pool.taints.find(isOfKind(settings.taints));
   const warning = (problem: NodePoolProblem['problem'], note: string) =>
     ({ problem, severity: 'warning', note: `${note} (${POOL_PAGE})` }) as const;
   if (!usesTaints(settings)) {

@@ -1,7 +1,7 @@
 import { type JsonObject, listAt, objectAt, stringsAt } from '../../kit/json.ts';
-import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
+import { ARCHITECTURE_LABEL, ARCHITECTURE_LABELS, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import { type Demands, obstaclesTo } from '../../placement/fit.ts';
-import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import { isOfKind, type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { type PoolSettings, poolOf, poolText } from '../../placement/nodes/pools.ts';
 import type { Taint } from '../../placement/patch/tolerations.ts';
 import { usesTaints } from '../../placement/placing.ts';
@@ -98,13 +98,12 @@ function couldRun(
   settings: PoolSettings,
 ): boolean {
   if (architectures !== undefined && !architectures.includes(place.architecture)) return false;
-  const { key, effect } = settings.taints;
   // A pod that archaware serves tolerates its taint.
-  const isOurs = (taint: JsonObject) => taint.key === key && taint.effect === effect;
+  const isOurs = isOfKind(settings.taints);
   const taints =
     architectures === undefined || !usesTaints(settings) ? place.taints : place.taints?.filter((each) => !isOurs(each));
   const knows = (label: string) =>
-    label === ARCHITECTURE_LABEL || label === OLD_ARCHITECTURE_LABEL || pool === undefined || isLabelKnown(pool, label);
+    ARCHITECTURE_LABELS.includes(label) || pool === undefined || isLabelKnown(pool, label);
   const terms = demands.terms?.map((term) => ({
     ...term,
     expressions: term.expressions.filter((each) => knows(each.key)),
@@ -184,15 +183,11 @@ function stepsFor(
   }
 }
 
-function isSameKind(taint: Taint): (other: JsonObject) => boolean {
-  return ({ key, effect }) => key === taint.key && effect === taint.effect;
-}
-
 /** A node has one taint of a key and an effect. */
 function setTaint(spec: JsonObject, taint: Taint): JsonObject {
   const taints = listAt(spec, 'taints');
   if (taints === undefined) return { op: 'add', path: `${TEMPLATE}/taints`, value: [taint] };
-  const index = taints.findIndex(isSameKind(taint));
+  const index = taints.findIndex(isOfKind(taint));
   return index < 0
     ? { op: 'add', path: `${TEMPLATE}/taints/-`, value: taint }
     : { op: 'replace', path: `${TEMPLATE}/taints/${index}`, value: taint };
@@ -209,7 +204,7 @@ function requirementFor(architecture: string): JsonObject {
 }
 
 function isOfArchitecture({ key }: JsonObject): boolean {
-  return key === ARCHITECTURE_LABEL || key === OLD_ARCHITECTURE_LABEL;
+  return ARCHITECTURE_LABELS.includes(String(key));
 }
 
 function onlyFor(spec: JsonObject, architecture: string): JsonObject {
@@ -238,7 +233,7 @@ function copyFor(object: JsonObject, name: string, taint: Taint, weight: number)
         spec: {
           ...inner,
           requirements: [requirementFor(taint.value), ...requirements],
-          taints: [...(listAt(inner, 'taints') ?? []).filter((each) => !isSameKind(taint)(each)), taint],
+          taints: [...(listAt(inner, 'taints') ?? []).filter((each) => !isOfKind(taint)(each)), taint],
           startupTaints: listAt(inner, 'startupTaints')?.filter(({ key }) => key !== taint.key),
         },
       },

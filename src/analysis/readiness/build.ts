@@ -1,14 +1,13 @@
-import { type ImageAnswer, onlySchedulable } from '../../placement/images.ts';
+import { onlySchedulable } from '../../placement/images.ts';
 import { architecturesOf, type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
-import type { PodImage } from '../../placement/objects/containers.ts';
 import { createPins } from '../../placement/readiness/places.ts';
 import { type Assessment, joined, verdictOf } from '../../placement/readiness/target-verdict.ts';
-import type { Candidate } from './assess.ts';
-import { assess, type Circumstances } from './assess.ts';
+import { type AnswerOf, assess, type Candidate, type Circumstances } from './assess.ts';
 import type { Unit } from './inventory.ts';
 import { costOf, createCosts, type Prices } from './price.ts';
 import { rankRebuilds } from './rebuilds.ts';
 import type {
+  Measure,
   NotLookedUp,
   PodWithoutNode,
   Report,
@@ -18,7 +17,7 @@ import type {
   Unread,
 } from './report.ts';
 import { countNotLookedUp, type ImageFinding, reportImages } from './report-images.ts';
-import { cores, type Grouping, groupWorkloads, type Measure, readinessOf, tallyOf } from './tally.ts';
+import { cores, type Grouping, groupWorkloads, readinessOf, tallyOf } from './tally.ts';
 
 export type ReportInput = Omit<Circumstances, 'architectures'> & {
   readonly units: readonly Unit[];
@@ -27,7 +26,7 @@ export type ReportInput = Omit<Circumstances, 'architectures'> & {
   /** Undefined: every architecture that could be a target, of the nodes and of the images. */
   readonly targets: readonly string[] | undefined;
   /** The result of a lookup that has ended. */
-  readonly answerOf: (image: PodImage, candidate: Candidate) => ImageAnswer;
+  readonly answerOf: AnswerOf;
   readonly registryOf: (image: string) => string;
   readonly grouping: Grouping | undefined;
   readonly unread: readonly Unread[];

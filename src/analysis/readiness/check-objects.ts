@@ -1,11 +1,9 @@
-import { type ImageAnswer, intersect, onlySchedulable, statementOf } from '../../placement/images.ts';
-import type { PodImage } from '../../placement/objects/containers.ts';
+import { intersect, onlySchedulable, statementOf } from '../../placement/images.ts';
 import { type NamedObject, objectName } from '../../placement/objects/kinds.ts';
 import type { Reason } from '../../placement/readiness/readiness-states.ts';
 import { type Assessment, verdictOf } from '../../placement/readiness/target-verdict.ts';
 import { spreadNote } from '../spread.ts';
-import type { Candidate } from './assess.ts';
-import { assess, type Circumstances } from './assess.ts';
+import { type AnswerOf, assess, type Candidate, type Circumstances } from './assess.ts';
 import type { Unit } from './inventory.ts';
 
 type CheckedObject = NamedObject & {
@@ -48,7 +46,7 @@ export function checkObjects(
   units: readonly Unit[],
   on: readonly string[],
   circumstances: Circumstances,
-  answerOf: (image: PodImage, candidate: Candidate) => ImageAnswer,
+  answerOf: AnswerOf,
 ): Check {
   const found = units.flatMap(({ parts }) => parts.map((part) => checkOne(part, on, circumstances, answerOf)));
   const notes = found.flatMap((each) => each.notes);
@@ -63,7 +61,7 @@ function checkOne(
   candidate: Candidate,
   on: readonly string[],
   circumstances: Circumstances,
-  answerOf: (image: PodImage, candidate: Candidate) => ImageAnswer,
+  answerOf: AnswerOf,
 ): { object: CheckedObject; missing: Missing[]; notes: CheckNote[] } {
   const assessment = assess(candidate, circumstances, (image) => answerOf(image, candidate));
   const named = objectName(candidate);

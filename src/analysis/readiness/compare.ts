@@ -1,9 +1,7 @@
-import { type ImageAnswer, intersect, type Narrowing, narrowingOf } from '../../placement/images.ts';
-import type { PodImage } from '../../placement/objects/containers.ts';
+import { intersect, type Narrowing, narrowingOf } from '../../placement/images.ts';
 import { type NamedObject, objectName } from '../../placement/objects/kinds.ts';
 import { usersOf } from '../../placement/readiness/target-verdict.ts';
-import type { Candidate } from './assess.ts';
-import { assess, type Circumstances } from './assess.ts';
+import { type AnswerOf, assess, type Candidate, type Circumstances } from './assess.ts';
 
 /** An image of a workload, and the architectures of nodes that run it. */
 type ComparedImage = { readonly image: string; readonly architectures: readonly string[] };
@@ -41,8 +39,6 @@ export type Comparison = {
 
 /** Both states of what is compared. */
 export type Compared = { readonly [when in 'before' | 'after']: readonly Candidate[] };
-
-type AnswerOf = (image: PodImage, candidate: Candidate) => ImageAnswer;
 
 /**
  * Compares workloads of the same kind, namespace and name, container by container. An image that the workload had before is not

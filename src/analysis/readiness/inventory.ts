@@ -3,15 +3,9 @@ import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE } from '../../names.ts';
 import { termsOfAnyNode } from '../../placement/fit.ts';
 import { hasEnded } from '../../placement/objects/containers.ts';
-import {
-  isDaemonSet,
-  isOfKubernetes,
-  isOtherDaemonSet,
-  type Owner,
-  readOwner,
-  shownKind,
-} from '../../placement/objects/kinds.ts';
+import { isDaemonSet, isOtherDaemonSet, type Owner, readOwner, shownKind } from '../../placement/objects/kinds.ts';
 import type { PodTemplate } from '../../placement/objects/pod.ts';
+import { deploymentOf } from '../workloads/overview.ts';
 import { type Candidate, readCandidate } from './assess.ts';
 import type { PodWithoutNode } from './report.ts';
 
@@ -40,12 +34,11 @@ export type Inventory = {
 const OWNED: ReadonlySet<string> = new Set(['Pod', 'ReplicaSet', 'Job']);
 /** The most pods without a node that are named: each has what the scheduler says of it. */
 export const MOST_WITHOUT_NODE = 1_000;
-const TEMPLATE_HASH = 'pod-template-hash';
 
 type Family = {
   readonly owner: Owner;
   readonly namespace: string;
-  /** As {@link deploymentOf} returns it. */
+  /** `namespace/name` of the Deployment that {@link deploymentOf} returns. */
   readonly deployment: string | undefined;
   readonly parts: Map<string, Candidate>;
 };
@@ -55,7 +48,7 @@ export function createInventory(): Inventory {
   const tops: Candidate[] = [];
   /** The uids of everything that was read. What one of these owns is counted there. */
   const read = new Set<string>();
-  /** The uids of the Deployments that were read, by the names of {@link deploymentOf}. */
+  /** The uids of the Deployments that were read, by `namespace/name`. */
   const deployments = new Map<string, string>();
   const placed = createPlaced();
   const families = new Map<string, Family>();
@@ -63,7 +56,8 @@ export function createInventory(): Inventory {
     read.has(uid) || (deployment !== undefined && deployments.has(deployment));
 
   function adopt(owner: Owner, candidate: Candidate): void {
-    const deployment = deploymentOf(owner, candidate);
+    const name = candidate.kind === 'Pod' ? deploymentOf(owner, candidate.labels) : undefined;
+    const deployment = name && `${candidate.namespace}/${name}`;
     placed.belongs(owner.uid, deployments.get(deployment ?? ''));
     if (isCounted(owner, deployment)) return;
     // An old revision of an owner that was not read, such as a Rollout: it wants no pods.
@@ -181,28 +175,14 @@ function readWaiting(object: JsonObject): PodWithoutNode {
   };
 }
 
-/**
- * Returns the Deployment of a pod whose ReplicaSet may not be read, as `namespace/name`: the Deployment controller names a ReplicaSet
- * after its Deployment and the hash of the template, and labels its pods with that hash. Undefined for other objects.
- */
-function deploymentOf(owner: Owner, { kind, namespace, labels }: Candidate): string | undefined {
-  const hash = Object.hasOwn(labels, TEMPLATE_HASH) ? labels[TEMPLATE_HASH] : undefined;
-  const isOfDeployment =
-    kind === 'Pod' && owner.kind === 'ReplicaSet' && isOfKubernetes(owner) && hash && owner.name.endsWith(`-${hash}`);
-  return isOfDeployment ? `${namespace}/${owner.name.slice(0, -hash.length - 1)}` : undefined;
-}
-
 function named({ kind, namespace, name, labels }: Candidate) {
   return { kind, namespace, name, labels };
 }
 
 function byName(one: Unit, other: Unit): number {
-  const [a, b] = [one, other].map(({ namespace, kind, name }) => [namespace, kind, name]);
-  for (const [index, text] of (a ?? []).entries()) {
-    const against = b?.[index] ?? '';
-    if (text !== against) return text < against ? -1 : 1;
-  }
-  return 0;
+  // No name has a NUL, so a longer one never changes the order of what follows it.
+  const keyOf = ({ namespace, kind, name }: Unit) => [namespace, kind, name].join('\0');
+  return keyOf(one) < keyOf(other) ? -1 : 1;
 }
 
 /** A daemon pod names its node in its affinity. The DaemonSet's template does not. */

@@ -15,7 +15,7 @@ export type Prices = {
 const HOURS_PER_MONTH = 730;
 const GIBIBYTE = 1024 ** 3;
 
-type Costed = Pick<ReportedWorkload, 'replicas' | 'cpu' | 'memory'>;
+type Costed = Pick<ReportedWorkload, 'cpu' | 'memory'>;
 
 /** Says what workloads cost for a month. */
 export type Costs = {

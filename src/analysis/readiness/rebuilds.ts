@@ -1,6 +1,6 @@
 import { rounded } from './price.ts';
-import type { Rebuild, ReportedWorkload, Tally } from './report.ts';
-import { type Measure, shareOf, tallyOf } from './tally.ts';
+import type { Measure, Rebuild, ReportedWorkload, Tally } from './report.ts';
+import { addTo, shareOf, tallyOf } from './tally.ts';
 
 /** A workload that only images hold back, with the images that still do. */
 type HeldWorkload = { readonly workload: ReportedWorkload; readonly by: Set<string> };
@@ -26,11 +26,7 @@ export function rankRebuilds(
   const waiting = new Map<string, HeldWorkload[]>();
   const scores = new Map<string, Score>();
   for (const held of workloads.flatMap((workload) => heldBack(workload, target) ?? [])) {
-    for (const image of held.by) {
-      const list = waiting.get(image);
-      if (list === undefined) waiting.set(image, [held]);
-      else list.push(held);
-    }
+    for (const image of held.by) addTo(waiting, image, held);
     count(scores, held, weigh, 1);
   }
   const ranked: Rebuild[] = [];

@@ -1,5 +1,5 @@
 import type { ImageBlocking, NotLookedUp, ReportedImage, ReportedWorkload } from './report.ts';
-import { NOTHING, tallyOf } from './tally.ts';
+import { addTo, tallyOf } from './tally.ts';
 
 /** What lookups said about an image. */
 export type ImageFinding = Pick<ReportedImage, 'platforms'> & Pick<Partial<ReportedImage>, 'error'>;
@@ -14,7 +14,7 @@ export function reportImages(
 ): ReportedImage[] {
   const users = new Map<string, ReportedWorkload[]>();
   for (const workload of workloads) {
-    for (const image of workload.images) add(users, image, workload);
+    for (const image of workload.images) addTo(users, image, workload);
   }
   const blocked = new Map(targets.map((target) => [target, blockedBy(workloads, target)]));
   const rows = [...users].map(([image, using]): ReportedImage => {
@@ -63,13 +63,10 @@ function byWeight(one: ReportedImage, other: ReportedImage): number {
 /** The most that an image blocks for one of the targets. */
 function weightOf({ blocking }: ReportedImage) {
   const all = Object.values(blocking).map(({ blocks }) => blocks);
-  return all.reduce((most, each) => (each.cpu > most.cpu || each.workloads > most.workloads ? each : most), NOTHING);
-}
-
-function add(lists: Map<string, ReportedWorkload[]>, key: string, workload: ReportedWorkload): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [workload]);
-  else list.push(workload);
+  return all.reduce(
+    (most, each) => (each.cpu > most.cpu || each.workloads > most.workloads ? each : most),
+    tallyOf([]),
+  );
 }
 
 /** Counts images whose lookups failed, by registry and code, the most first. An image counts once, also if it is named twice. */

@@ -98,10 +98,12 @@ export type Unread = {
   readonly text: string;
 };
 
+/** What shares count: the requested CPU, or the replicas if no workload requests CPU. */
+export type Measure = 'cpu' | 'replicas';
+
 export type Summary = {
   readonly all: Tally;
-  /** What shares count: the requested CPU, or the replicas if no workload requests CPU. */
-  readonly measure: 'cpu' | 'replicas';
+  readonly measure: Measure;
   /** By target. */
   readonly targets: Readonly<Record<string, TargetSummary>>;
   readonly notLookedUp: NotLookedUp;

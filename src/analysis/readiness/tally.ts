@@ -1,15 +1,8 @@
-import { READINESS_STATES, type ReadinessState } from '../../placement/readiness/readiness-states.ts';
-import type { Readiness, Report, ReportedWorkload, ReportGroup, Tally } from './report.ts';
-
-/** What shares count: the requested CPU, or the replicas if no workload requests CPU. */
-export type Measure = 'cpu' | 'replicas';
-
-export const NOTHING: Tally = { workloads: 0, replicas: 0, cpu: 0, memory: 0 };
-
-type Counted = Pick<ReportedWorkload, 'replicas' | 'cpu' | 'memory'>;
+import type { ReadinessState } from '../../placement/readiness/readiness-states.ts';
+import type { Measure, Readiness, Report, ReportedWorkload, ReportGroup, Tally } from './report.ts';
 
 /** Returns the sums of workloads. */
-export function tallyOf(workloads: readonly Counted[]): Tally {
+export function tallyOf(workloads: readonly Omit<Tally, 'workloads'>[]): Tally {
   const sum = (field: 'replicas' | 'cpu' | 'memory') => workloads.reduce((total, each) => total + each[field], 0);
   return { workloads: workloads.length, replicas: sum('replicas'), cpu: cores(sum('cpu')), memory: sum('memory') };
 }
@@ -28,13 +21,12 @@ export function shareOf(part: Tally, all: Tally, measure: Measure): number {
 export function readinessOf(workloads: readonly ReportedWorkload[], target: string, measure: Measure): Readiness {
   const tally = (state: ReadinessState) =>
     tallyOf(workloads.filter(({ verdicts }) => verdicts[target]?.state === state));
-  const [ready, pinned, blocked, missing, unknown] = READINESS_STATES.map(tally);
   const states = {
-    ready: ready ?? NOTHING,
-    pinned: pinned ?? NOTHING,
-    blocked: blocked ?? NOTHING,
-    missing: missing ?? NOTHING,
-    unknown: unknown ?? NOTHING,
+    ready: tally('ready'),
+    pinned: tally('pinned'),
+    blocked: tally('blocked'),
+    missing: tally('missing'),
+    unknown: tally('unknown'),
   };
   return { states, readyShare: shareOf(states.ready, tallyOf(workloads), measure) };
 }
@@ -67,6 +59,13 @@ export function shortfalls({ summary }: Report, target: string, percent: number)
   return parts.filter(({ share }) => share * 100 < percent - SAME);
 }
 
+/** Adds a value to the list of a key. */
+export function addTo<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
+}
+
 /** What workloads are grouped by. */
 export type Grouping = { readonly by: 'namespace' | 'registry' } | { readonly by: 'label'; readonly key: string };
 
@@ -81,9 +80,7 @@ export function groupWorkloads(
   const groups = new Map<string, ReportedWorkload[]>();
   for (const workload of workloads) {
     for (const name of new Set(namesOf(workload, grouping, registryOf))) {
-      const group = groups.get(name);
-      if (group === undefined) groups.set(name, [workload]);
-      else group.push(workload);
+      addTo(groups, name, workload);
     }
   }
   return [...groups]

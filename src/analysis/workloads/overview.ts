@@ -8,6 +8,7 @@ import {
   isOfKubernetes,
   isOtherDaemonSet,
   type NamedObject,
+  type Owner,
   shownKind,
 } from '../../placement/objects/kinds.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
@@ -240,22 +241,22 @@ export type WorkloadName = { readonly kind: string; readonly namespace: string; 
 const TEMPLATE_HASH = 'pod-template-hash';
 
 /**
- * Returns the workload of a pod: its owner, or the pod itself if nothing owns it. The Deployment behind a ReplicaSet follows from
- * the names, because ReplicaSets are not read: their name is that of the Deployment with the pods' template hash.
+ * Returns the name of the Deployment of a pod whose ReplicaSet was not read: the Deployment controller names a ReplicaSet after its
+ * Deployment and the hash of the template, and labels its pods with that hash. Undefined for other pods.
  */
+export function deploymentOf(owner: Owner, labels: Pod['labels']): string | undefined {
+  const hash = Object.hasOwn(labels, TEMPLATE_HASH) ? labels[TEMPLATE_HASH] : undefined;
+  const isOfDeployment =
+    owner.kind === 'ReplicaSet' && isOfKubernetes(owner) && hash && owner.name.endsWith(`-${hash}`);
+  return isOfDeployment ? owner.name.slice(0, -hash.length - 1) || undefined : undefined;
+}
+
+/** Returns the workload of a pod: its owner, the Deployment behind a ReplicaSet, or the pod itself if nothing owns it. */
 export function workloadOf(pod: Pick<Pod, 'namespace' | 'name' | 'owner' | 'labels'>): WorkloadName {
   const { namespace, name, owner, labels } = pod;
   if (owner === undefined) return { kind: 'Pod', namespace, name };
-  const end = `-${labels[TEMPLATE_HASH] ?? ''}`;
-  if (
-    owner.kind === 'ReplicaSet' &&
-    isOfKubernetes(owner) &&
-    end !== '-' &&
-    owner.name.endsWith(end) &&
-    owner.name !== end
-  ) {
-    return { kind: 'Deployment', namespace, name: owner.name.slice(0, -end.length) };
-  }
+  const deployment = deploymentOf(owner, labels);
+  if (deployment !== undefined) return { kind: 'Deployment', namespace, name: deployment };
   return { kind: shownKind(owner), namespace, name: owner.name };
 }
 

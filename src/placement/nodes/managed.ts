@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts';
 import { isLabelKey, isReservedKey } from '../../kit/label-syntax.ts';
 import { isArchitecture, isArchitectureName } from '../../kit/platform.ts';
-import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
+import { ARCHITECTURE_LABELS } from '../../names.ts';
 import type { Taint } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
 import { type Node, nodeArchitecture } from './node.ts';
@@ -52,15 +52,13 @@ function isOurEffect(effect: string): boolean {
   return effect === 'NoSchedule' || effect === 'PreferNoSchedule';
 }
 
-const ARCHITECTURE_KEYS: readonly string[] = [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL];
-
 /**
  * Whether a taint or a toleration that a record lists has the form of archaware's under any key: a key that was configured earlier
  * is not known any more. So the value must be an architecture, and of the keys that belong to Kubernetes and to providers, only
  * `kubernetes.io/arch` can be meant. The policies of the manifests let archaware remove the same.
  */
 export function hasOurForm({ key, value, effect }: Taint): boolean {
-  return isArchitecture(value) && isOurEffect(effect) && (ARCHITECTURE_KEYS.includes(key) || !isReservedKey(key));
+  return isArchitecture(value) && isOurEffect(effect) && (ARCHITECTURE_LABELS.includes(key) || !isReservedKey(key));
 }
 
 /** Returns the annotation's text; undefined if there is nothing to record. */

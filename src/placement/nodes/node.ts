@@ -97,6 +97,11 @@ export function taintKind({ key, effect }: Pick<Taint, 'key' | 'effect'>): strin
   return `${key}:${effect}`;
 }
 
+/** Returns whether a taint is of a kind: a node has one of each key and effect. */
+export function isOfKind({ key, effect }: Pick<Taint, 'key' | 'effect'>) {
+  return (taint: { readonly key?: unknown; readonly effect?: unknown }) => taint.key === key && taint.effect === effect;
+}
+
 /**
  * Returns the taints of a node as `key:effect`, also those of its provider: daemon pods must keep their tolerations while a taint is there.
  */

@@ -1,7 +1,7 @@
 import { cut } from '../../kit/cut.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
-import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OS_LABEL } from '../../names.ts';
+import { ARCHITECTURE_LABEL, ARCHITECTURE_LABELS, OS_LABEL } from '../../names.ts';
 import { type Demands, meetsLabel, readDemands, requirementText } from '../fit.ts';
 
 /**
@@ -46,13 +46,13 @@ type ArchitectureDemand = {
   readonly text: string;
 };
 
-const LABELS: readonly string[] = [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL];
-
 /** Returns the architectures that a pod asks for; undefined if it accepts any. */
 export function architectureAsked({ nodeSelector, terms }: Demands): ArchitectureDemand | undefined {
-  const selectors = LABELS.filter((label) => Object.hasOwn(nodeSelector, label));
+  const selectors = ARCHITECTURE_LABELS.filter((label) => Object.hasOwn(nodeSelector, label));
   const selected = selectors.map((label) => String(nodeSelector[label]));
-  const spoken = (terms ?? []).map(({ expressions }) => expressions.filter(({ key }) => LABELS.includes(key)));
+  const spoken = (terms ?? []).map(({ expressions }) =>
+    expressions.filter(({ key }) => ARCHITECTURE_LABELS.includes(key)),
+  );
   const isBound = spoken.length > 0 && spoken.every((each) => each.length > 0);
   if (selected.length === 0 && !isBound) return undefined;
   const allows = (architecture: string) =>
