@@ -5,8 +5,14 @@ import type { EventRecorder, Regarding } from '../kube/events.ts';
 import { follow } from '../kube/watch/follower.ts';
 import { skipTemplate } from '../placement/eligibility.ts';
 import { readRecord } from '../placement/objects/template-record.ts';
-import { onlyObserves, usesAffinity, usesTaints } from '../placement/placing.ts';
-import { type PlacedPart, readFailedCreation, refusedNote, refusedParts } from '../placement/refused-parts.ts';
+import { onlyObserves, usesTaints } from '../placement/placing.ts';
+import {
+  addedParts,
+  type PlacedPart,
+  readFailedCreation,
+  refusedNote,
+  refusedParts,
+} from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Base } from './replica/base.ts';
 
@@ -45,9 +51,7 @@ export function startRefusedCreations(
     const now = settings();
     const seen = watches.namespaces.store.get(namespace) ?? { name: namespace, labels: {} };
     if (!adds || skipTemplate({ labels: {} }, seen, now) !== undefined) return [];
-    const tolerations = usesTaints(now) ? (['tolerations'] as const) : [];
-    if (kind === 'DaemonSet' || !config.webhook.enabled) return tolerations;
-    return [...tolerations, ...(usesAffinity(now) ? (['affinity'] as const) : []), 'gate'];
+    return addedParts(now, config.webhook.enabled && kind !== 'DaemonSet');
   }
 
   function onEvent(event: JsonObject): void {

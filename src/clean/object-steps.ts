@@ -2,7 +2,6 @@ import { messageOf } from '../kit/errors.ts';
 import { each } from '../kit/fairness/each.ts';
 import type { JsonObject } from '../kit/json.ts';
 import { type Operation, pointerPart } from '../kit/json-patch.ts';
-import type { ApiClient } from '../kube/api-client.ts';
 import { isGone, LeaseLostError } from '../kube/errors.ts';
 import { get } from '../kube/read.ts';
 import { pathOf, type Writer } from '../kube/writer.ts';
@@ -16,19 +15,15 @@ import { readPodRecord } from '../placement/objects/pod-record.ts';
 import { disownPatch } from '../placement/patch/disown.ts';
 import { daemonSetPatch, nodePatch, releasePatch } from '../placement/patch/patch.ts';
 import { foundAgain, lostTolerations, withoutOurs } from '../placement/rollout/template.ts';
-import type { Settings } from '../placement/settings.ts';
 import { cleanTemplate } from './cleaned.ts';
 import type { Item, OutcomeLedger, Row } from './outcomes.ts';
-import type { OwnObject, PodName } from './traces.ts';
+import type { LookOptions, OwnObject, PodName } from './traces.ts';
 
 /** The input of a step of `clean`. The ledger records what the step did and what it could not do. */
-export type StepOptions = {
-  readonly client: ApiClient;
+export type StepOptions = Pick<LookOptions, 'client' | 'taints' | 'signal'> & {
   readonly write: Writer;
   readonly mayWrite: () => boolean;
-  readonly taints: Settings['taints'];
   readonly ledger: OutcomeLedger;
-  readonly signal: AbortSignal;
 };
 
 const ATTEMPTS = 10;

@@ -1,22 +1,17 @@
 import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, objectAt } from '../kit/json.ts';
 import { printable } from '../kit/printable.ts';
-import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError, isConflict, LeaseLostError } from '../kube/errors.ts';
 import { find } from '../kube/read.ts';
 import { isOfKubernetes, type Owner, readOwner } from '../placement/objects/kinds.ts';
-import type { OutcomeLedger } from './outcomes.ts';
+import type { StepOptions } from './object-steps.ts';
 import { type OwnerRollout, RESTARTED_ANNOTATION, type RolledKind, readOwnerRollout } from './owner-rollout.ts';
 import type { CarryingPod } from './traces.ts';
 
-export type RestartOptions = {
-  /** Tries failed requests again. */
-  readonly client: ApiClient;
+/** `client` tries failed requests again. */
+export type RestartOptions = Pick<StepOptions, 'client' | 'mayWrite' | 'ledger' | 'signal'> & {
   readonly clock: Clock;
-  readonly mayWrite: () => boolean;
-  readonly ledger: OutcomeLedger;
   readonly say: (line: string) => void;
-  readonly signal: AbortSignal;
 };
 
 /** How many owners are restarted or waited for at once. */

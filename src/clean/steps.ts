@@ -1,4 +1,3 @@
-import type { Clock } from '../kit/clock.ts';
 import type { FoundDeployment } from '../kube/installation.ts';
 import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { readManaged } from '../placement/nodes/managed.ts';
@@ -16,21 +15,19 @@ import {
 } from './object-steps.ts';
 import type { Item, OutcomeLedger, Row } from './outcomes.ts';
 import { wantText } from './own-controller.ts';
-import { restartOwners } from './restart-owners.ts';
+import { type RestartOptions, restartOwners } from './restart-owners.ts';
 import { type CarryingPod, keepsTolerations, type LookOptions, type TraceInventory, takeInventory } from './traces.ts';
 
-export type CleanOptions = {
-  readonly steps: StepOptions;
-  readonly look: LookOptions;
-  readonly clock: Clock;
-  /** What to do with the owners of pods that have archaware's tolerations or affinity. */
-  readonly how: 'restart' | 'keep';
-  /** The uids of the nodes that existed before `clean` began. A taint on a later node comes from its kubelet. */
-  readonly nodesBefore: ReadonlySet<string>;
-  /** Looks again for the Deployment, whose replicas could undo the work. */
-  readonly findDeployment: () => Promise<FoundDeployment | undefined>;
-  readonly say: (line: string) => void;
-};
+export type CleanOptions = LookOptions &
+  StepOptions &
+  RestartOptions & {
+    /** What to do with the owners of pods that have archaware's tolerations or affinity. */
+    readonly how: 'restart' | 'keep';
+    /** The uids of the nodes that existed before `clean` began. A taint on a later node comes from its kubelet. */
+    readonly nodesBefore: ReadonlySet<string>;
+    /** Looks again for the Deployment, whose replicas could undo the work. */
+    readonly findDeployment: () => Promise<FoundDeployment | undefined>;
+  };
 
 /**
  * Records everything in an inventory: as found, or for a dry run (`planned`) with what a run would do. With `--pods keep`, no pod is
@@ -39,7 +36,7 @@ export type CleanOptions = {
 export function record(
   ledger: OutcomeLedger,
   inventory: TraceInventory,
-  { taints, how, planned }: Pick<CleanOptions, 'how'> & Pick<LookOptions, 'taints'> & { readonly planned: boolean },
+  { taints, how, planned }: Pick<CleanOptions, 'taints' | 'how'> & { readonly planned: boolean },
 ): void {
   const note = (row: Row, item: Item, plan: string) =>
     planned ? ledger.left(row, item, plan) : ledger.found(row, [item]);
@@ -89,9 +86,8 @@ function rowsOf(inventory: TraceInventory, taints: LookOptions['taints']): [keyo
  * interruption, or without an API server. `before`: what was there when nobody else wrote any more.
  */
 export async function cleanAll(options: CleanOptions, before: TraceInventory): Promise<void> {
-  const { steps, look, how, say } = options;
-  const { ledger } = steps;
-  record(ledger, before, { taints: look.taints, how, planned: false });
+  const { ledger, taints, how, say } = options;
+  record(ledger, before, { taints, how, planned: false });
   await sweep(options, before, (row) => {
     const { removed, remaining } = ledger.count(row);
     if (row !== 'gates' || before.gated.length > 0) say(DONE[row](`${removed} of ${removed + remaining}`));
@@ -102,8 +98,8 @@ export async function cleanAll(options: CleanOptions, before: TraceInventory): P
   }
   if (how === 'restart') await restart(options, before.pods);
   await lookAgain(options, before);
-  await forgetPods(steps, before.recorded);
-  await removeReports(steps, before.reports);
+  await forgetPods(options, before.recorded);
+  await removeReports(options, before.reports);
   const deployment = await options.findDeployment();
   const wants = wantText(deployment);
   if (deployment === undefined || wants === undefined) return;
@@ -126,37 +122,36 @@ async function sweep(
   found: TraceInventory,
   onDone: (row: keyof typeof DONE) => void,
 ): Promise<void> {
-  const { steps } = options;
   const { configurations } = found;
   await removeConfigurations(
-    steps,
+    options,
     configurations.filter((one) => !keepsTolerations(one)),
   );
-  await ungatePods(steps, found.gated);
+  await ungatePods(options, found.gated);
   onDone('gates');
   await untaint(options, found.nodes);
   onDone('nodes');
   // If nodes are still tainted, daemon pods without tolerations would leave them at once, and pods could not come back to them.
-  const isTainted = steps.ledger.count('nodes').remaining > 0;
+  const isTainted = options.ledger.count('nodes').remaining > 0;
   // Until then these policies keep them: somebody may apply a DaemonSet meanwhile, and Argo CD's self-heal does it all the time.
-  if (!isTainted) await removeConfigurations(steps, configurations.filter(keepsTolerations));
+  if (!isTainted) await removeConfigurations(options, configurations.filter(keepsTolerations));
   onDone('configurations');
   if (isTainted) return;
-  await restoreDaemonSets(steps, found.daemonSets);
-  await disownDaemonSets(steps, found.owned);
+  await restoreDaemonSets(options, found.daemonSets);
+  await disownDaemonSets(options, found.owned);
   onDone('daemonSets');
 }
 
 /** Restarts the owners of pods. By now, what the pods carry is harmless, so those that stay count as kept. */
-async function restart({ steps, clock, say }: CleanOptions, found: readonly CarryingPod[]): Promise<void> {
-  const { ledger, signal, client, mayWrite } = steps;
+async function restart(options: CleanOptions, found: readonly CarryingPod[]): Promise<void> {
+  const { ledger } = options;
   const pods = found.map((pod) => unlessStuck(pod, ledger));
   for (const pod of pods) {
     const { cleaning } = pod;
     ledger.kept('pods', pod, cleaning.kind === 'keep' ? cleaning.reason : OF_PODS[cleaning.kind][1]);
   }
   const owned = pods.filter(({ cleaning }) => cleaning.kind !== 'keep');
-  if (owned.length > 0) await restartOwners({ client, clock, mayWrite, ledger, say, signal }, owned);
+  if (owned.length > 0) await restartOwners(options, owned);
 }
 
 /** A DaemonSet whose template could not be restored would give a new pod the same tolerations. */
@@ -176,12 +171,11 @@ const MOST_LOOKS = 5;
  * review that was under way may have added a gate, a node may have joined with the taint.
  */
 async function lookAgain(options: CleanOptions, before: TraceInventory): Promise<void> {
-  const { steps, look, how, say } = options;
-  const { ledger } = steps;
+  const { ledger, taints, how, say } = options;
   for (let looks = 1, isProven = false; !isProven; looks++) {
-    const now = await takeInventory(look, before.pods);
+    const now = await takeInventory(options, before.pods);
     // Only the pods of the first reading count: no controller runs, so later pods have no tolerations and no record of archaware.
-    const rows = rowsOf(now, look.taints).filter(([row]) => row !== 'annotations' && row !== 'reports');
+    const rows = rowsOf(now, taints).filter(([row]) => row !== 'annotations' && row !== 'reports');
     for (const [row, items] of rows) ledger.found(row, items);
     await sweep(options, now, (row) => {
       if (row !== 'nodes' || now.nodes.length === 0) return;
@@ -196,8 +190,9 @@ async function lookAgain(options: CleanOptions, before: TraceInventory): Promise
 }
 
 /** Removes taints, and reports the nodes that somebody else creates with archaware's taint. */
-async function untaint({ steps, nodesBefore, say }: CleanOptions, nodes: readonly Node[]): Promise<void> {
-  await untaintNodes(steps, nodes);
+async function untaint(options: CleanOptions, nodes: readonly Node[]): Promise<void> {
+  const { nodesBefore, say } = options;
+  await untaintNodes(options, nodes);
   for (const { name } of nodes.filter((node) => !nodesBefore.has(node.uid) && isMadeTainted(node))) {
     say(
       `Node ${name} joined with the taint of archaware while clean was running: remove the taint from its kubelet (--register-with-taints, registerWithTaints) ` +

@@ -1,7 +1,9 @@
 import { strangersText } from '../kit/cut.ts';
 import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import { printable } from '../kit/printable.ts';
-import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../names.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, ARCHITECTURE_LABELS } from '../names.ts';
+import { usesAffinity, usesTaints } from './placing.ts';
+import type { Settings } from './settings.ts';
 
 /** What archaware adds to a pod, in parts that the API server may refuse one by one. */
 export type PlacedPart = 'tolerations' | 'affinity' | 'gate';
@@ -12,6 +14,15 @@ export const PART_TEXTS: Readonly<Record<PlacedPart, string>> = {
   affinity: 'node affinity',
   gate: 'scheduling gates',
 };
+
+/** Returns what archaware adds to pods in a mode; without a review of their creation only tolerations. */
+export function addedParts(settings: Pick<Settings, 'mode'>, isReviewed: boolean): PlacedPart[] {
+  return [
+    ...(usesTaints(settings) ? (['tolerations'] as const) : []),
+    ...(isReviewed && usesAffinity(settings) ? (['affinity'] as const) : []),
+    ...(isReviewed ? (['gate'] as const) : []),
+  ];
+}
 
 /** The words of the API server's plug-ins, of expressions of policies, and of paths that policy engines print. */
 const WORDS: Readonly<Record<PlacedPart, RegExp>> = {
@@ -31,7 +42,7 @@ export function refusedParts(message: string, key: string): readonly PlacedPart[
   if (NOT_A_POLICY.test(message)) return [];
   const names: Readonly<Record<PlacedPart, readonly string[]>> = {
     tolerations: [key],
-    affinity: [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL],
+    affinity: ARCHITECTURE_LABELS,
     gate: [ARCHITECTURE_GATE],
   };
   const isNamed = (part: PlacedPart) => WORDS[part].test(message) || names[part].some((name) => hasName(message, name));

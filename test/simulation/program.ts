@@ -214,10 +214,8 @@ export function startCleaner(options: { name: string; world: World; server: Mode
     const before = await takeInventory(look);
     await cleanAll(
       {
-        steps: { client, write: createWriter(client, mayWrite), mayWrite, taints, ledger, signal: end.signal },
-        look,
-        clock,
-        how: 'keep',
+        ...look,
+        ...{ write: createWriter(client, mayWrite), mayWrite, ledger, clock, how: 'keep' },
         nodesBefore: before.nodeUids,
         findDeployment: async () => (await findController(search)).deployment,
         say,

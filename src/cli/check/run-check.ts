@@ -33,41 +33,38 @@ export async function check(
   const { config, print, note, readInput } = context;
   const objects = (await readObjects(files, readInput)).map((object) => inNamespace(object, namespace));
   const seen = { columns: context.columns, paint: createPaint(context) };
-  return withLookups(
-    context,
-    { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
-    async ({ resolver, images, registryOf, progress, signal }) => {
-      const units = gatherFiles(objects).inventory.units();
-      const circumstances = { ...circumstancesOf(config, images, on), assessesAll: true };
-      const lookups = createLookups(resolver, registryOf, signal);
-      const asked = new Set<string>();
-      for (const part of units.flatMap(({ parts }) => parts)) {
-        for (const image of imagesToAsk(part, circumstances)) {
-          lookups.ask(withoutSecrets(image));
-          asked.add(image.image);
-        }
+  return withLookups(context, { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER }, async (asking) => {
+    const { resolver, images, registryOf, progress, signal } = asking;
+    const units = gatherFiles(objects).inventory.units();
+    const circumstances = { ...circumstancesOf(config, images, on), assessesAll: true };
+    const lookups = createLookups(asking);
+    const asked = new Set<string>();
+    for (const part of units.flatMap(({ parts }) => parts)) {
+      for (const image of imagesToAsk(part, circumstances)) {
+        lookups.ask(withoutSecrets(image));
+        asked.add(image.image);
       }
-      await lookups.settle((done, total) => progress.show('images', done, total));
-      const claimed = checkObjects(units, on, circumstances, (image) => lookups.answerTo(withoutSecrets(image)));
-      const isAsked = (image: string) => asked.has(image);
-      const onDone = (done: number, total: number) => progress.show('images whose layers are read', done, total);
-      const deep = isDeep ? await withPrograms(claimed, objects, { resolver, on, isAsked, signal, onDone }) : undefined;
-      const result = deep ?? claimed;
-      progress.end();
-      for (const line of deep === undefined ? [] : unknownPrograms(deep)) note(printable(line, 1_000));
-      for (const line of unchecked(objects)) note(line);
-      if (result.objects.length === 0) {
-        // A program gets an empty result to read.
-        if (form === 'json' || form === 'yaml') print(renderCheck(result, on, form, seen));
-        throw new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
-      }
-      for (const line of notLookedUp(result.missing, registryOf)) note(line);
-      const remarks = form === 'table' ? (result.notes ?? []) : [];
-      for (const each of remarks) note(printable(`${nameOf(each)}: ${each.text}`, 4_000));
-      print(renderCheck(result, on, form, seen));
-      return result.missing.length > 0 ? EXIT.found : EXIT.done;
-    },
-  );
+    }
+    await lookups.settle();
+    const claimed = checkObjects(units, on, circumstances, (image) => lookups.answerTo(withoutSecrets(image)));
+    const isAsked = (image: string) => asked.has(image);
+    const onDone = (done: number, total: number) => progress.show('images whose layers are read', done, total);
+    const deep = isDeep ? await withPrograms(claimed, objects, { resolver, on, isAsked, signal, onDone }) : undefined;
+    const result = deep ?? claimed;
+    progress.end();
+    for (const line of deep === undefined ? [] : unknownPrograms(deep)) note(printable(line, 1_000));
+    for (const line of unchecked(objects)) note(line);
+    if (result.objects.length === 0) {
+      // A program gets an empty result to read.
+      if (form === 'json' || form === 'yaml') print(renderCheck(result, on, form, seen));
+      throw new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
+    }
+    for (const line of notLookedUp(result.missing, registryOf)) note(line);
+    const remarks = form === 'table' ? (result.notes ?? []) : [];
+    for (const each of remarks) note(printable(`${nameOf(each)}: ${each.text}`, 4_000));
+    print(renderCheck(result, on, form, seen));
+    return result.missing.length > 0 ? EXIT.found : EXIT.done;
+  });
 }
 
 /** Returns a note for each kind that has a pod template in its usual place, but that archaware does not know. */

@@ -13,18 +13,14 @@ import { inputName, readObjects } from '../manifest-objects.ts';
 import { code, counted, markdownTable, nameOf, valueText } from '../output.ts';
 import { KINDS, pathOf } from '../survey/kind-paths.ts';
 import { circumstancesOf, gatherFiles, notLookedUp, questionOf, withoutSecrets } from '../survey/workloads.ts';
-import { unchecked } from './run-check.ts';
+import { type CheckOptions, unchecked } from './run-check.ts';
 
 /** The question of one run of `check --compare`. */
-export type CompareOptions = {
-  readonly form: string;
-  readonly files: readonly string[];
+export type CompareOptions = Omit<CheckOptions, 'on' | 'isDeep'> & {
   /** The files with the state before; undefined: the cluster's workloads. */
   readonly before: readonly string[] | undefined;
   /** Undefined: every architecture counts. */
   readonly on: readonly string[] | undefined;
-  readonly namespace: string | undefined;
-  readonly lookupTimeoutMs: number | undefined;
 };
 
 /** Prints what architectures images lost and gained. Exit code 2 if one was lost, or if an image could not be looked up. */
@@ -35,7 +31,7 @@ export async function compare(context: Context, options: CompareOptions): Promis
   const old = before && (await readObjects(before, readInput, '--compare'));
   const limits = { limitMs, connect: old === undefined ? () => connect(context) : WITHOUT_CLUSTER };
   return withLookups<Connection | undefined>(context, limits, async (asking) => {
-    const { cluster, resolver, images, registryOf, progress, signal } = asking;
+    const { cluster, images, registryOf, progress } = asking;
     // As with kubectl, an object that names no namespace is the one in the namespace of the context.
     const namespace = options.namespace ?? cluster?.namespace;
     const partsOf = (read: typeof objects) =>
@@ -47,7 +43,7 @@ export async function compare(context: Context, options: CompareOptions): Promis
     const previous = old === undefined ? partsOf(await readCluster(after, asking)) : partsOf(old);
     if (before !== undefined && previous.length === 0) throw nothingIn(before);
     const circumstances = { ...circumstancesOf(config, images, on), assessesAll: true };
-    const lookups = createLookups(resolver, registryOf, signal);
+    const lookups = createLookups(asking);
     const asked = await asker([...previous, ...after], asking, context);
     let compared: Comparison;
     let isOpen: boolean;
@@ -62,7 +58,7 @@ export async function compare(context: Context, options: CompareOptions): Promis
         }
         return answer;
       });
-      await lookups.settle((done, total) => progress.show('images', done, total));
+      await lookups.settle();
     } while (isOpen);
     progress.end();
     for (const line of unchecked(objects)) note(line);
@@ -77,10 +73,8 @@ function nothingIn(files: readonly string[]): ConfigurationError {
   return new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
 }
 
-type ComparedInside = Pick<Asking<Connection | undefined>, 'cluster' | 'progress' | 'signal'>;
-
 /** Reads the objects of the cluster with the same kinds, namespaces and names, one after another: these are few. */
-async function readCluster(wanted: readonly Candidate[], { cluster, progress, signal }: ComparedInside) {
+async function readCluster(wanted: readonly Candidate[], { cluster, progress, signal }: Asking) {
   const read = [];
   for (const [index, { kind, namespace, name }] of wanted.entries()) {
     // Of a kind of another API group the path is not known.
@@ -98,7 +92,7 @@ async function readCluster(wanted: readonly Candidate[], { cluster, progress, si
  */
 async function asker(
   candidates: readonly Candidate[],
-  { cluster, signal }: ComparedInside,
+  { cluster, signal }: Asking,
   { clock }: Pick<Context, 'clock'>,
 ): Promise<(image: LookupQuestion['image'], candidate: Candidate) => LookupQuestion> {
   if (cluster === undefined) return withoutSecrets;

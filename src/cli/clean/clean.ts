@@ -206,7 +206,7 @@ async function askFirst(run: CleanRun, controller: OwnController): Promise<Trace
 
 /** Stops the controller, holds its Lease, and does the work. `shown`: the reading that the user saw; undefined if there was no question. */
 async function work(run: CleanRun, { deployment }: OwnController, shown: TraceInventory | undefined): Promise<number> {
-  const { context, flags, how, search, taints, ledger } = run;
+  const { context, flags, how, search, ledger } = run;
   const { clock, note: say } = context;
   const { client, signal } = search;
   const isStopped = flags.stop && deployment !== undefined && deployment.wanted > 0;
@@ -222,10 +222,8 @@ async function work(run: CleanRun, { deployment }: OwnController, shown: TraceIn
   run.before = shown !== undefined && isStopped ? await takeInventory(look) : before;
   await cleanAll(
     {
-      steps: { client, write: createWriter(client, mayWrite), mayWrite, taints, ledger, signal },
-      look,
-      clock,
-      how,
+      ...look,
+      ...{ write: createWriter(client, mayWrite), mayWrite, ledger, clock, how },
       nodesBefore: before.nodeUids,
       findDeployment: async () => (await findController(search)).deployment,
       say,

@@ -229,6 +229,7 @@ function sourceIn({ config, sources }: Context): Findings['sourceOf'] {
     const said = config.policies.find(({ name }) => name === policy);
     const own: Readonly<Record<string, unknown>> = {
       'architectures.schedulable': said?.schedulable,
+      'architectures.preferred': said?.preferred,
       'architectures.fallback': said?.fallback,
       'images.unresolvable': said?.unresolvable,
       'placement.noCommonArchitecture': said?.noCommonArchitecture,

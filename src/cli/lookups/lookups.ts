@@ -1,8 +1,8 @@
 import { accessFor } from '../../controllers/image-source.ts';
 import { ImageError } from '../../oci/errors.ts';
-import type { Resolver } from '../../oci/resolver.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
+import type { Asking } from './with-lookups.ts';
 
 /** An image that some pods use, and what they may use to pull it. */
 export type LookupQuestion = {
@@ -15,21 +15,21 @@ export type LookupQuestion = {
 export type Lookups = {
   /** Starts a lookup, unless the same question was asked before. */
   ask(question: LookupQuestion): void;
-  /** Waits until everything that was asked is known or has failed. `onDone` is called after each from now on. */
-  settle(onDone: (done: number, total: number) => void): Promise<void>;
+  /** Waits until everything that was asked is known or has failed. */
+  settle(): Promise<void>;
   answerTo(question: LookupQuestion): ImageAnswer;
 };
 
-/** Creates lookups. `resolver`: tries again what fails for the moment, see `createPatientResolver`. */
-export function createLookups(resolver: Resolver, registryOf: (image: string) => string, signal: AbortSignal): Lookups {
+/** Creates lookups, whose progress is shown. */
+export function createLookups(asking: Asking): Lookups {
+  const { progress, signal } = asking;
   const answers = new Map<string, ImageAnswer>();
   const running = new Map<string, Promise<void>>();
-  let report = (_done: number, _total: number): void => {};
 
   async function work(key: string, question: LookupQuestion): Promise<void> {
-    answers.set(key, await lookUp(question, resolver, registryOf, signal));
+    answers.set(key, await lookUp(question, asking));
     running.delete(key);
-    report(answers.size, answers.size + running.size);
+    progress.show('images', answers.size, answers.size + running.size);
   }
 
   return {
@@ -41,8 +41,7 @@ export function createLookups(resolver: Resolver, registryOf: (image: string) =>
       lookup.catch(() => undefined);
       running.set(key, lookup);
     },
-    async settle(onDone) {
-      report = onDone;
+    async settle() {
       while (running.size > 0) await Promise.all(running.values());
       signal.throwIfAborted();
     },
@@ -58,9 +57,7 @@ function keyOf({ image: { image, volume }, namespace, pullSecrets }: LookupQuest
 
 async function lookUp(
   { image, namespace, pullSecrets }: LookupQuestion,
-  resolver: Resolver,
-  registryOf: (image: string) => string,
-  signal: AbortSignal,
+  { resolver, registryOf, signal }: Asking,
 ): Promise<ImageAnswer> {
   try {
     const access = accessFor(image, namespace, pullSecrets);

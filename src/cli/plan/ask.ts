@@ -13,9 +13,9 @@ import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, FIELD_MANAGER, IGNORE_LABEL } fr
 import type { NamedObject } from '../../placement/objects/kinds.ts';
 import { withAffinity } from '../../placement/patch/affinity.ts';
 import { lacking, tolerationsFor } from '../../placement/patch/tolerations.ts';
-import { onlyObserves, usesAffinity, usesTaints } from '../../placement/placing.ts';
+import { onlyObserves } from '../../placement/placing.ts';
 import { few } from '../../placement/reasons.ts';
-import type { PlacedPart } from '../../placement/refused-parts.ts';
+import { addedParts, type PlacedPart } from '../../placement/refused-parts.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { testPod } from '../status/webhook.ts';
 import type { DecidedAll } from './decide-all.ts';
@@ -103,12 +103,8 @@ async function askOne(
     refused.push({ ...what, parts: single.length === 0 ? parts : single, message: all.message });
   }
 
-  const tolerations = usesTaints(settings) ? (['tolerations'] as const) : [];
-  const parts: PlacedPart[] = [
-    ...tolerations,
-    ...(usesAffinity(settings) ? (['affinity'] as const) : []),
-    ...(hasWebhook ? (['gate'] as const) : []),
-  ];
+  const tolerations = addedParts(settings, false);
+  const parts = addedParts(settings, hasWebhook);
   if (parts.length > 0) await askFor(testPod(PLAIN), parts, { kind: 'Namespace', name: namespace });
   let isFirst = true;
   for (const { name, patch } of daemonSets) {

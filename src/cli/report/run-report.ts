@@ -68,19 +68,20 @@ export async function report(context: Context, given: ReportOptions): Promise<nu
 
 async function makeReport(
   { config, note }: Context,
-  { resolver, images, registryOf, progress, signal }: Asking,
+  asking: Asking,
   gathered: Gathered,
   { files, targets, selector, grouping, newer, prices }: ReportOptions,
 ): Promise<Report> {
+  const { resolver, images, registryOf, progress, signal } = asking;
   const { inventory, nodes, unread, namespaces } = gathered;
-  const lookups = createLookups(resolver, registryOf, signal);
+  const lookups = createLookups(asking);
   const circumstances = circumstancesOf(config, images, [], namespaces);
   const units = inventory.units().filter(({ labels }) => matchesSelector(selector, labels));
   for (const part of units.flatMap(({ parts }) => parts)) {
     if (!matchesSelector(selector, part.labels)) continue;
     for (const image of imagesToAsk(part, circumstances)) lookups.ask(questionOf(image, part, gathered));
   }
-  await lookups.settle((done, total) => progress.show('images', done, total));
+  await lookups.settle();
   const input: ReportInput = {
     ...circumstances,
     units,
