@@ -19,11 +19,11 @@ import type { Asking } from '../lookups/with-lookups.ts';
 import { nameOf } from '../output.ts';
 import type { Plan } from './plan-shape.ts';
 
-type LoopsOptions = Parameters<typeof createLoops>[0];
+type PlannedLoops = Parameters<typeof createLoops>[0];
 
 /** The part of the cluster to read, and the rules for labels. */
 type PlanReading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onPod'>> &
-  Pick<LoopsOptions, 'labelRules'> & {
+  Pick<PlannedLoops, 'labelRules'> & {
     /** Whether the nodes may be listed. */
     readonly knowsNodes: boolean;
   };
@@ -111,7 +111,7 @@ export type FromImages = {
   readonly daemonSets: ReadonlyMap<string, Decided>;
 };
 
-type PlanParts = Pick<LoopsOptions, 'watches' | 'images' | 'serviceAccountSecrets'> & {
+type PlanParts = Pick<PlannedLoops, 'watches' | 'images' | 'serviceAccountSecrets'> & {
   readonly loops: Loops;
   readonly signal: AbortSignal;
 };
