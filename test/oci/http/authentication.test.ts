@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { ImageError } from '../../../src/oci/errors.ts';
 import { authenticate } from '../../../src/oci/http/authentication.ts';
 import { followOnHost } from '../../../src/oci/http/token.ts';
 import {
@@ -72,6 +73,12 @@ const registry =
       : headers.authorization === undefined
         ? { status: 401, headers: { 'www-authenticate': challenge } }
         : {};
+
+const at = (repository: string, credential?: Credential): Partial<RegistryRequest> => ({
+  url: new URL(`https://r.example.com/v2/${repository}/manifests/v1`),
+  scope: `repository:${repository}:pull`,
+  ...(credential === undefined ? {} : { credential }),
+});
 
 describe('a challenge', () => {
   it("for Bearer is answered with a token for the request's own scope, which is used until it expires", async () => {
@@ -463,11 +470,6 @@ describe('a challenge', () => {
 });
 
 describe('a project that challenges', () => {
-  const at = (repository: string, credential?: Credential): Partial<RegistryRequest> => ({
-    url: new URL(`https://r.example.com/v2/${repository}/manifests/v1`),
-    scope: `repository:${repository}:pull`,
-    ...(credential === undefined ? {} : { credential }),
-  });
   const withToken = registry(BEARER, { json: { token: 't' } });
 
   for (const credential of [undefined, CREDENTIAL]) {
@@ -778,5 +780,28 @@ describe('token requests at once', () => {
         expect(asked[1]?.headers).to.not.have.property('authorization');
       });
     }
+
+    it('is asked for once, then the password is sent at once, until ten minutes are over', async () => {
+      const { ask, paths, advance } = setup(hiding('Basic realm="x"'));
+      const first = ['r.example.com -', 'r.example.com -', `r.example.com ${BASIC}`];
+      for (const name of ['a/one', 'b/two']) await ask({ credential: CREDENTIAL, root, ...at(name) });
+      expect(paths()).to.deep.equal([...first, `r.example.com ${BASIC}`]);
+      advance(600_000);
+      await ask({ credential: CREDENTIAL, root, ...at('c/three') });
+      expect(paths().slice(4)).to.deep.equal(first);
+    });
+
+    it('gets no login where it cannot be asked, or where another host answers for it', async () => {
+      const refusal = { status: 401, headers: { 'www-authenticate': 'Basic realm="x"' } };
+      const elsewhere = { ...refusal, url: new URL('https://other.example.com/v2/') };
+      const fails = () => {
+        throw new ImageError('no answer', { code: 'unavailable', temporary: true });
+      };
+      for (const answer of [() => elsewhere, fails]) {
+        const { ask, paths } = setup(({ url }) => (url.pathname === '/v2/' ? answer() : { status: 404 }));
+        expect(await ask({ credential: CREDENTIAL, root })).to.include({ status: 404 });
+        expect(paths()).to.deep.equal(['r.example.com -', 'r.example.com -']);
+      }
+    });
   });
 });
