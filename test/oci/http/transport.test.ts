@@ -5,8 +5,10 @@ import { createSend } from '../../../src/oci/http/registry-client.ts';
 import {
   chain,
   deadline,
+  elsewhere,
   followRedirects,
   measure,
+  type Named,
   parseRetryAfter,
   type RegistryRequest,
   type RegistryResponse,
@@ -139,6 +141,30 @@ describe('a request to a registry', () => {
         .to.include({ verify: true, plain: false })
         .and.deep.include({ authorities: ['CA'], clients: [] });
     });
+
+    const towards: [to: string, policy: RegistryRequest['policy'], isNamed: boolean, expected: string][] = [
+      ['a named host, from a named one', 'configured', true, 'configured insecure'],
+      ['a named host, from one that is not named', 'registry', true, 'registry insecure'],
+      ['a named host, from a public one', 'public', true, 'public insecure'],
+      ['a host that is not named, from a named one', 'configured', false, 'registry verified'],
+    ];
+    for (const [to, policy, isNamed, expected] of towards) {
+      it(`to ${to} is sent as ${expected}`, () => {
+        const request: RegistryRequest = {
+          ...{
+            method: 'GET',
+            url: new URL('https://r.example.com/'),
+            headers: {},
+            scope: '',
+            registry: 'r.example.com',
+          },
+          ...{ policy, maxBytes: 1, signal: new AbortController().signal },
+        };
+        const named: Named = () => (isNamed ? { policy: 'configured', trust: insecureTrust } : undefined);
+        const sent = elsewhere(request, new URL('https://store.example.com/'), named);
+        expect(`${sent.policy} ${sent.trust?.id ?? 'verified'}`).to.equal(expected);
+      });
+    }
 
     /** Follows redirects without a connection: each answer leads there again. */
     function redirecting(location: string | undefined) {
