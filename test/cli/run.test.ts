@@ -17,6 +17,14 @@ describe('run', () => {
   });
   afterEach(() => product.stop());
 
+  /** Two pods, a DaemonSet and the nodes in their final state. */
+  async function settle(): Promise<string> {
+    const image = product.image('app', ['amd64', 'arm64']);
+    await product.cluster.createPod({ name: 'a', images: [image] });
+    await product.cluster.createPod({ name: 'b', images: [image] });
+    await product.cluster.apply(workload('DaemonSet', 'agent', [image]));
+    return image;
+  }
   /** Creates a pod and waits until it is placed: everything that was caused before has begun then. */
   const placedLast = async (name: string) => {
     await product.cluster.createPod({ name, images: [product.image(name, ['arm64'])] });
@@ -80,6 +88,29 @@ describe('run', () => {
     const said =
       /"level":"warn".*"count":1,"pods":\["default\/gated"\].*the loop for pods does not run: nothing releases them/;
     await product.eventually('the log to say so', async () => controller.logs().some((line) => said.test(line)));
+  });
+
+  it('tries whether DaemonSets are protected when it begins to lead, and again with another version of the API server', async () => {
+    const { faults } = product.cluster;
+    const asked = (path: RegExp) => product.cluster.requests().filter((each) => path.test(each.path)).length;
+    const tries = () => asked(/fieldManager=archaware-probe/);
+    const metadata = { annotations: { 'archaware.dev/tolerations': '[]' } };
+    const tolerations = ['amd64', 'arm64'].map((value) => ({ key: 'supported-arch', operator: 'Equal', value }));
+    const kept = tolerations.map((toleration) => ({ ...toleration, effect: 'NoSchedule' }));
+    const body = { metadata, spec: { template: { spec: { tolerations: kept } } } };
+    faults.inject({ method: 'PATCH', path: /fieldManager=archaware-probe/, status: 200, body });
+    await settle();
+    const controller = await product.run();
+    const holds = () => controller.metric('archaware_safety_net_holds', { net: 'daemonsets' });
+    await product.eventually('the first try', async () => (await holds()) === 1);
+    expect(tries()).to.equal(1);
+    const versions = asked(/^\/version$/);
+    faults.closeWatches();
+    await product.eventually('the version to be asked again', async () => asked(/^\/version$/) > versions);
+    faults.inject({ path: /^\/version$/, status: 200, body: { gitVersion: 'v1.38.0' } });
+    faults.closeWatches();
+    await product.eventually('the second try', async () => tries() === 2);
+    expect(await holds()).to.equal(1);
   });
 
   it('does not claim to taint nodes without the loop for them', async () => {

@@ -1,5 +1,11 @@
 import { expect } from 'chai';
-import { adviseAway, type ControllerState, checkController } from '../../../src/analysis/explain/no-controller.ts';
+import {
+  adviseAway,
+  awayText,
+  type ControllerState,
+  checkController,
+  handsOf,
+} from '../../../src/analysis/explain/no-controller.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
 import { settings } from '../../placement/objects.ts';
 
@@ -44,6 +50,23 @@ describe('the advice about the controller', () => {
   ];
   for (const [what, state, nodes, expected] of rows) {
     it(`is ${what}`, () => expect(adviseAway(state, nodes, settings())).to.equal(expected));
+  }
+
+  const hands: [state: ControllerState | undefined, mode: 'taints' | 'observe', expected: string, away?: string][] = [
+    [undefined, 'taints', 'acts'],
+    [{ kind: 'leads', deployment: undefined }, 'taints', 'acts'],
+    [{ kind: 'leads', deployment: undefined }, 'observe', 'observes'],
+    [noLeader, 'taints', 'no-leader', 'no replica of archaware leads'],
+    [noLeader, 'observe', 'observes'],
+    [{ kind: 'unknown' }, 'taints', 'unknown'],
+    [{ kind: 'not-installed' }, 'taints', 'not-installed', 'archaware is not installed'],
+    [{ kind: 'not-installed' }, 'observe', 'not-installed', 'archaware is not installed'],
+  ];
+  for (const [state, mode, expected, away] of hands) {
+    it(`is for one that ${expected}: ${state?.kind ?? 'no state'} in the mode ${mode}`, () => {
+      const found = handsOf(state, { mode });
+      expect([found, awayText(found)]).to.deep.equal([expected, away]);
+    });
   }
 
   it('names the Deployment whose log to read, or that the controller runs elsewhere', () => {
