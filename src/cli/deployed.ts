@@ -1,4 +1,4 @@
-import { type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
+import { type JsonObject, listAt, objectAt, stringAt, textsAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { isForbidden } from '../kube/errors.ts';
 import { getDeployment, type Installation } from '../kube/installation.ts';
@@ -63,11 +63,6 @@ function readMount(mount: JsonObject, volumes: ReadonlyMap<string, JsonObject>):
     items: items && new Map(items.map((item) => [stringAt(item, 'key') ?? '', stringAt(item, 'path') ?? ''])),
     subPath: stringAt(mount, 'subPath') || undefined,
   };
-}
-
-function textsAt(object: JsonObject, key: string): string[] {
-  const value = object[key];
-  return Array.isArray(value) ? value.map(String) : [];
 }
 
 /** The text of a file in the container, and its ConfigMap as `namespace/name`. */

@@ -24,15 +24,22 @@ export async function readObjects(
 ): Promise<JsonObject[]> {
   const input = names.includes(STANDARD_INPUT) ? await readInput() : '';
   const problems: string[] = [];
-  // Standard input has only one end.
-  const objects = [...new Set(names)].flatMap((name) => {
+  const orProblem = <T>(name: string, read: (name: string) => T[]): T[] => {
     try {
-      return filesOf(name).flatMap((file) => readFile(file, input, problems, flag));
+      return read(name);
     } catch (error) {
       problems.push(`${flag} ${name}: ${problemOf(error)}`);
       return [];
     }
-  });
+  };
+  const objectsIn = (file: string) =>
+    parseDocuments(file === STANDARD_INPUT ? input : readFileSync(file, 'utf8')).flatMap((value) =>
+      flattened(value, 0),
+    );
+  // Standard input has only one end.
+  const objects = [...new Set(names)].flatMap((name) =>
+    orProblem(name, filesOf).flatMap((file) => orProblem(file, objectsIn)),
+  );
   if (problems.length > 0) throw new ConfigurationError(problems);
   return objects;
 }
@@ -54,16 +61,6 @@ function filesOf(name: string): string[] {
     .map((entry) => join(name, entry.name));
   if (found.length === 0) throw new Error('got a directory without YAML or JSON files, expected manifests');
   return found.sort();
-}
-
-function readFile(file: string, input: string, problems: string[], flag: string): JsonObject[] {
-  try {
-    const text = file === STANDARD_INPUT ? input : readFileSync(file, 'utf8');
-    return parseDocuments(text).flatMap((value) => flattened(value, 0));
-  } catch (error) {
-    problems.push(`${flag} ${file}: ${problemOf(error)}`);
-    return [];
-  }
 }
 
 /** Returns the values of a YAML or JSON text, one for each document. Throws what the parser says. */

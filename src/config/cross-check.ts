@@ -12,8 +12,7 @@ export function crossCheck(config: Config, where: WhereSet): string[] {
     ...checkMode(config, where),
     ...checkPublish(config, where),
     ...checkObserve(config, where),
-    ...checkPreferred(config, where),
-    ...checkFallback(config, where),
+    ...checkArchitectures(config, where),
     ...checkMirrors(config, where),
     ...checkRuntime(config, where),
     ...checkPolicies(config, where),
@@ -54,16 +53,6 @@ function checkObserve({ placement, webhook, pods, loops }: Config, where: WhereS
   ];
 }
 
-function checkPreferred({ architectures: { preferred, schedulable } }: Config, where: WhereSet): string[] {
-  return outside(
-    'architectures.preferred',
-    Object.keys(preferred),
-    GLOBAL,
-    schedulable,
-    where('architectures.preferred'),
-  );
-}
-
 /** A node has one container runtime, and each of the keys is one runtime's. */
 function checkRuntime({ registries }: Config, where: WhereSet): string[] {
   const [key, other] = ['registries.containersRegistriesConf', 'registries.containerdConfigDirectory'];
@@ -81,9 +70,12 @@ function checkPlugins({ credentials }: Config, where: WhereSet): string[] {
   ];
 }
 
-function checkFallback({ architectures, images }: Config, where: WhereSet): string[] {
-  const { fallback, schedulable } = architectures;
-  const problems = outside('architectures.fallback', fallback, GLOBAL, schedulable, where('architectures.fallback'));
+function checkArchitectures({ architectures, images }: Config, where: WhereSet): string[] {
+  const { preferred, fallback, schedulable } = architectures;
+  const given = { 'architectures.preferred': Object.keys(preferred), 'architectures.fallback': fallback };
+  const problems = Object.entries(given).flatMap(([key, names]) =>
+    outside(key, names, GLOBAL, schedulable, where(key)),
+  );
   if (images.unresolvable === 'fallback' && fallback.length === 0) {
     problems.push(
       `architectures.fallback: got [], expected at least one architecture with images.unresolvable: fallback ` +

@@ -28,6 +28,12 @@ export function stringAt(object: JsonObject, field: string): string | undefined 
   return typeof value === 'string' ? value : undefined;
 }
 
+/** Returns the strings in the list at a field; other items are left out. Empty if the field holds no list. */
+export function textsAt(object: JsonObject, field: string): string[] {
+  const value = object[field];
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
 /** Returns the finite number at a field, or undefined. */
 export function numberAt(object: JsonObject, field: string): number | undefined {
   const value = object[field];

@@ -48,11 +48,7 @@ export function adviseOnPools(
 
 /** Whether only taints of others keep a pod off a node. If a pool can grow, tolerating those is the wrong advice. */
 export function isKeptOffByOthers(obstacles: readonly Obstacle[], { taints }: PoolSettings): boolean {
-  return obstacles.some(({ kind }) => kind === 'taint') && obstacles.every((obstacle) => isOthers(obstacle, taints));
-}
-
-function isOthers(obstacle: Obstacle, { key }: PoolSettings['taints']): boolean {
-  return (
-    obstacle.kind === 'taint' && obstacle.taint.key !== key && !obstacle.taint.key.startsWith('node.kubernetes.io/')
-  );
+  const isOfOthers = (key: string) => key !== taints.key && !key.startsWith('node.kubernetes.io/');
+  const isOthers = (obstacle: Obstacle) => obstacle.kind === 'taint' && isOfOthers(obstacle.taint.key);
+  return obstacles.length > 0 && obstacles.every(isOthers);
 }

@@ -3,7 +3,14 @@ import { ARCHITECTURE_GATE, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import { skipFacts } from '../../placement/eligibility.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { few, withinText } from '../../placement/reasons.ts';
-import type { ExplainEvidence, ExplainedNodes, ExplainedVerdict, Explanation, WithoutAnswer } from './explanation.ts';
+import type {
+  ExplainEvidence,
+  ExplainedNodes,
+  ExplainedVerdict,
+  Explanation,
+  PodState,
+  WithoutAnswer,
+} from './explanation.ts';
 import type { ExplainInput } from './input.ts';
 import { awayText, handsOf } from './no-controller.ts';
 
@@ -15,61 +22,57 @@ export function verdictOf(input: ExplainInput, explained: WithoutAnswer, evidenc
   const { kind, namespace, name, state } = explained.pod;
   const object = `${kind} ${namespace}/${name}`;
   const subject = kind === 'Pod' ? object : `a new pod of ${object}`;
-  const says: Says = (of, text, startsAtLatest) => ({
-    state: of,
-    text: `${subject} ${text}`,
-    ...(startsAtLatest === undefined ? {} : { startsAtLatest }),
-  });
+  const [of, text, startsAtLatest] = answerOf(state, input, explained, evidence);
+  return { state: of, text: `${subject} ${text}`, ...(startsAtLatest === undefined ? {} : { startsAtLatest }) };
+}
+
+/** A verdict whose text goes on after the name of the pod. */
+type Answer = readonly [state: ExplainedVerdict['state'], text: string, startsAtLatest?: string];
+
+function answerOf(state: PodState, input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): Answer {
   switch (state) {
     case 'finished':
-      return says('ended', 'has finished');
+      return ['ended', 'has finished'];
     case 'deleting':
-      return says('ended', 'is being deleted');
+      return ['ended', 'is being deleted'];
     case 'bound':
-      return ofBound(input, explained, evidence, says);
+      return ofBound(input, explained, evidence);
     case 'gated':
     case 'pending':
     case 'not-applied':
     case 'template':
-      return ofUnbound(input, explained, evidence, says);
+      return ofUnbound(input, explained, evidence);
     default:
       return state satisfies never;
   }
 }
 
-type Says = (state: ExplainedVerdict['state'], text: string, startsAtLatest?: string) => ExplainedVerdict;
-
-function ofBound(
-  input: ExplainInput,
-  explained: WithoutAnswer,
-  evidence: ExplainEvidence,
-  says: Says,
-): ExplainedVerdict {
+function ofBound(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): Answer {
   const { node: name = '' } = explained.pod;
   const architecture = explained.nodes.find(({ names }) => names.includes(name))?.architecture;
   const node = architecture === undefined ? `${name}, whose architecture is not known` : `${name} (${architecture})`;
-  if (evidence.wrongNode !== undefined) return says('wrong-node', `is on ${node}, and does not run there`);
+  if (evidence.wrongNode !== undefined) return ['wrong-node', `is on ${node}, and does not run there`];
   if (evidence.refused !== undefined && architecture === undefined) {
     const only = runsOnText(explained);
     const why = `its container ${evidence.refused.name} died with an exec format error`;
-    return says('wrong-node', `is on ${name}, and does not run there: ${why}${only === undefined ? '' : `; ${only}`}`);
+    return ['wrong-node', `is on ${name}, and does not run there: ${why}${only === undefined ? '' : `; ${only}`}`];
   }
   const { phase, broken } = input.workload.pod ?? {};
   const now = phase === 'Running' && broken === undefined ? `runs on ${node}` : `is bound to ${node}`;
   const { decision } = explained;
   if (evidence.skipped !== undefined) {
     const again = fitsNowhere(explained, evidence) ? '; at its next start no node would take it' : '';
-    return says('runs', `${now}; ${leftAloneText(evidence, decision.reason)}${again}`);
+    return ['runs', `${now}; ${leftAloneText(evidence, decision.reason)}${again}`];
   }
   const hands = handsOf(input.controller, evidence.settings);
   if (hands !== 'acts') {
     const facts = [factOf(explained, evidence, architecture), awayText(hands)];
-    return says('runs', [now, ...facts.filter((fact) => fact !== undefined)].join('; '));
+    return ['runs', [now, ...facts.filter((fact) => fact !== undefined)].join('; ')];
   }
   const later = whyNotAgain(input, explained, evidence, architecture);
-  if (later !== undefined) return says('runs', `${now}; at its next start ${later}`);
+  if (later !== undefined) return ['runs', `${now}; at its next start ${later}`];
   const only = architecture === undefined ? runsOnText(explained) : undefined;
-  return says('runs', only === undefined ? now : `${now}; ${only}`);
+  return ['runs', only === undefined ? now : `${now}; ${only}`];
 }
 
 /** Returns what is wrong with the images of a pod that nobody holds or places; undefined if nothing is. */
@@ -120,67 +123,56 @@ export function fitsNowhere({ nodes }: Pick<Explanation, 'nodes'>, { skipped }: 
   return isAlone && nodes.length > 0 && nodes.every(({ fits }) => !fits);
 }
 
-function ofUnbound(
-  input: ExplainInput,
-  explained: WithoutAnswer,
-  evidence: ExplainEvidence,
-  says: Says,
-): ExplainedVerdict {
+function ofUnbound(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): Answer {
   const { decision, nodes, pod } = explained;
   const { settings } = evidence;
   const isNew = pod.state === 'not-applied' || pod.state === 'template';
   const others = (pod.gates ?? []).filter((gate) => gate !== ARCHITECTURE_GATE);
   if (others.length > 0 && !isNew) {
-    return says('waits', `waits until the gate ${others.join(', ')} is removed by its owner`);
+    return ['waits', `waits until the gate ${others.join(', ')} is removed by its owner`];
   }
   if (decision.kind === 'skip') {
     const fit = nodes.length === 0 ? '' : nodes.some(({ fits }) => fits) ? '; a node fits' : '; no node fits';
-    return says('left-alone', `waits without archaware, which leaves it alone: ${decision.reason}${fit}`);
+    return ['left-alone', `waits without archaware, which leaves it alone: ${decision.reason}${fit}`];
   }
   const hands = handsOf(input.controller, settings);
   const away = awayText(hands);
   if (away !== undefined && decision.kind !== 'place') {
     const fact = factOf(explained, evidence, undefined);
-    return says(decision.kind === 'hold' ? 'held' : 'waits', `gets nothing from archaware: ${away}; ${fact}`);
+    return [decision.kind === 'hold' ? 'held' : 'waits', `gets nothing from archaware: ${away}; ${fact}`];
   }
-  if (decision.kind === 'wait') return ofWaiting(input, explained, evidence, says);
+  if (decision.kind === 'wait') return ofWaiting(input, explained, evidence);
   if (decision.kind === 'hold') {
-    if (onlyObserves(settings)) return says('held', `is not held in the mode observe, but ${heldText(evidence)}`);
-    return says('held', `is held, because ${heldText(evidence)}`);
+    if (onlyObserves(settings)) return ['held', `is not held in the mode observe, but ${heldText(evidence)}`];
+    return ['held', `is held, because ${heldText(evidence)}`];
   }
   const never = whyNever(input, explained, evidence);
-  if (never !== undefined) return says('fits-nowhere', `fits no node: ${never}`);
+  if (never !== undefined) return ['fits-nowhere', `fits no node: ${never}`];
   const guess = decision.basis === 'open' || decision.basis === 'fallback' ? ', without knowing all of its images' : '';
   const fitting = nodes.filter(({ fits, placed }) => (isNew || !onlyObserves(settings) ? placed.fits : fits));
   const where = architecturesOf(decision.architectures, fitting);
-  if (nodes.length === 0) return says('can-run', `can run on ${where}${guess}; no node is known`);
+  if (nodes.length === 0) return ['can-run', `can run on ${where}${guess}; no node is known`];
   const writes = whatIsMissing(explained);
   if (away !== undefined) {
     const isTaken = !isNew && pod.state !== 'gated' && nodes.some(({ fits }) => fits);
     // Node affinity that nobody adds keeps no pod off.
     const open = isNew ? nodes.filter(isOpenUntilPlaced) : [];
     const also = open.length === 0 ? '' : `, so new pods also go to ${architecturesOf(undefined, open)}`;
-    if (isNew || isTaken || writes === undefined) return says('can-run', `can run on ${where}${guess}; ${away}${also}`);
-    return says('waits', `waits until archaware ${writes}, but ${away}; then it can run on ${where}${guess}`);
+    if (isNew || isTaken || writes === undefined) return ['can-run', `can run on ${where}${guess}; ${away}${also}`];
+    return ['waits', `waits until archaware ${writes}, but ${away}; then it can run on ${where}${guess}`];
   }
   if (!isNew && writes !== undefined && !onlyObserves(settings)) {
-    return says('waits', `waits until archaware ${writes}; then it can run on ${where}${guess}`);
+    return ['waits', `waits until archaware ${writes}; then it can run on ${where}${guess}`];
   }
   const elsewhere =
     pod.scheduler === undefined ? '' : `; archaware does not hold it, the scheduler says: ${pod.scheduler}`;
-  return says('can-run', `can run on ${where}${guess}${elsewhere}`);
+  return ['can-run', `can run on ${where}${guess}${elsewhere}`];
 }
 
-function ofWaiting(
-  input: ExplainInput,
-  explained: WithoutAnswer,
-  { settings }: ExplainEvidence,
-  says: Says,
-): ExplainedVerdict {
+function ofWaiting(input: ExplainInput, explained: WithoutAnswer, { settings }: ExplainEvidence): Answer {
   const images = imagesText(explained);
-  if (onlyObserves(settings)) return says('can-run', `is not held in the mode observe; not known: ${images}`);
-  const waits = (text: string, startsAtLatest?: string) =>
-    says('waits', `waits for ${images}; ${text}`, startsAtLatest);
+  if (onlyObserves(settings)) return ['can-run', `is not held in the mode observe; not known: ${images}`];
+  const waits = (text: string) => ['waits', `waits for ${images}; ${text}`] as const;
   const { afterwards } = explained.decision;
   if (afterwards === undefined) return waits('it waits until a lookup succeeds (images.unresolvable: wait)');
   const { architectures = [] } = afterwards;
@@ -193,14 +185,12 @@ function ofWaiting(
     return waits(`it starts by itself within ${after} of the controller's first failed lookup${see}${on}`);
   }
   const isSure = handsOf(input.controller, settings) === 'acts';
-  const startsAtLatest = isoTime(startsAtLatestMs);
   const time = utcTime(startsAtLatestMs);
-  return nowMs > startsAtLatestMs + LATE_MS
-    ? waits(`the controller should have let it start at ${time}: check that it runs`, startsAtLatest)
-    : waits(
-        `${isSure ? '' : 'the controller said: '}it starts by itself at ${time} at the latest${on}`,
-        startsAtLatest,
-      );
+  const text =
+    nowMs > startsAtLatestMs + LATE_MS
+      ? `the controller should have let it start at ${time}: check that it runs`
+      : `${isSure ? '' : 'the controller said: '}it starts by itself at ${time} at the latest${on}`;
+  return [...waits(text), isoTime(startsAtLatestMs)];
 }
 
 /** Returns why no node can ever take the pod as things are; undefined if one can. */

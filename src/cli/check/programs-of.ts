@@ -1,7 +1,7 @@
 import type { Check, Missing } from '../../analysis/readiness/check-objects.ts';
 import { accessFor } from '../../controllers/image-source.ts';
 import { each } from '../../kit/fairness/each.ts';
-import { type JsonObject, listAt, stringAt } from '../../kit/json.ts';
+import { type JsonObject, listAt, stringAt, textsAt } from '../../kit/json.ts';
 import type { Override } from '../../oci/deep/find-program.ts';
 import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
@@ -163,9 +163,4 @@ function overrideOf(container: JsonObject): Override {
     ...(value === undefined ? {} : { path: value }),
     ...(workingDirectory ? { workingDirectory } : {}),
   };
-}
-
-function textsAt(object: JsonObject, field: string): string[] {
-  const value = object[field];
-  return Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
 }

@@ -252,27 +252,19 @@ async function describeMissing(
     }
     const others = KINDS.filter((other) => other.kind !== kind);
     const found = await Promise.all(
-      others.map(async (other) => {
-        return (await find(client, pathOf(other.kind, namespace, name), signal)) && other;
-      }),
+      others.map(async (other) => (await find(client, pathOf(other.kind, namespace, name), signal)) && other),
     );
     const [instead] = found.flatMap((other) => other ?? []);
-    const own = KINDS.find((each) => each.kind === kind);
     const pods = await readNames(client, pathOf('Pod', namespace), signal);
     if (instead !== undefined) {
       const its = pods.filter((pod) => pod.startsWith(`${name}-`));
       const has = its.length === 0 ? 'no pods' : `${its.length === 1 ? '1 pod' : `${its.length} pods`}: ${few(its)}`;
       return `${missing}: ${instead.kind} ${namespace}/${name} has ${has}; try explain ${instead.names[0]}/${name} -n ${namespace}`;
     }
-    if (own === undefined || kind === 'Pod') {
-      const near = nearest(name, pods);
-      if (near !== undefined) return `${missing}; did you mean ${near}?`;
-      return pods.length === 0 ? `${missing}: namespace ${namespace} has no pods` : missing;
-    }
-    const [short = '', plural = ''] = own.names;
-    const same = await readNames(client, pathOf(kind, namespace), signal);
+    const [short = '', plural = ''] = KINDS.find((each) => each.kind === kind)?.names ?? [];
+    const same = kind === 'Pod' ? pods : await readNames(client, pathOf(kind, namespace), signal);
     const near = nearest(name, same);
-    if (near !== undefined) return `${missing}; did you mean ${short}/${near}?`;
+    if (near !== undefined) return `${missing}; did you mean ${kind === 'Pod' ? '' : `${short}/`}${near}?`;
     return same.length === 0 ? `${missing}: namespace ${namespace} has no ${plural}` : missing;
   } catch (error) {
     // The hint needs rights that the command itself does not need.

@@ -17,6 +17,8 @@ export type ObjectTarget =
       readonly name: string;
     };
 
+const KNOWN_KINDS = KINDS.map(({ kind }) => kind.toLowerCase()).join(', ');
+const KIND_NAMES: readonly string[] = KINDS.flatMap(({ names }) => names);
 const NAMESPACES: readonly string[] = ['namespace', 'namespaces', 'ns'];
 
 const EXPECTED = 'expected [KIND/]NAME, KIND NAME, NAMESPACE/POD, namespace/NAME, or -f FILE and nothing else';
@@ -29,12 +31,9 @@ const OTHER_KINDS: readonly string[] = (
 
 /** Returns what to add to the error about a namespace that does not exist, if a user may have meant a kind. */
 export function kindHint(word: string): string {
-  const kinds = KINDS.map(({ kind }) => kind.toLowerCase()).join(', ');
-  if (OTHER_KINDS.includes(word.toLowerCase())) return `; explain knows no ${word}, only ${kinds}`;
-  const near = nearest(
-    word,
-    KINDS.flatMap(({ names }) => names.filter((name) => name.length > 3)),
-  );
+  if (OTHER_KINDS.includes(word.toLowerCase())) return `; explain knows no ${word}, only ${KNOWN_KINDS}`;
+  const long = KIND_NAMES.filter((name) => name.length > 3);
+  const near = nearest(word, long);
   return near === undefined ? '' : `; did you mean the kind ${near}?`;
 }
 
@@ -63,13 +62,11 @@ export function explainTarget(
   const known = KINDS.find(({ names }) => names.includes(resource));
   if (known !== undefined) return { kind: 'object', of: known.kind, namespace, name };
   if (operands.length === 2) {
-    const kinds = KINDS.map(({ kind }) => kind.toLowerCase()).join(', ');
-    const near = nearest(
-      first,
-      KINDS.flatMap(({ names }) => names),
-    );
+    const near = nearest(first, KIND_NAMES);
     const meant = near === undefined ? '' : `; did you mean ${near}?`;
-    throw new ConfigurationError([`explain: got the kind ${JSON.stringify(first)}, expected one of ${kinds}${meant}`]);
+    throw new ConfigurationError([
+      `explain: got the kind ${JSON.stringify(first)}, expected one of ${KNOWN_KINDS}${meant}`,
+    ]);
   }
   if (namespace !== undefined && namespace !== first) {
     throw new ConfigurationError([

@@ -1,4 +1,4 @@
-import { countNodes, type NodeCount, nodesWithoutTaint } from '../../analysis/nodes/counts.ts';
+import { countNodes, nodesWithoutTaint } from '../../analysis/nodes/counts.ts';
 import { type Connection, connect } from '../../app/connect.ts';
 import { readStatus, type StatusProblem, statusPath } from '../../app/leader-status.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
@@ -29,7 +29,6 @@ import {
   type Replica,
   readValue,
   tried,
-  type WebhookFact,
 } from './facts.ts';
 import { isMissing, problemsOf } from './problems.ts';
 import { tryPublication } from './publication.ts';
@@ -169,53 +168,14 @@ async function readPools(
   return { kind: 'read', value: [...(stated ?? []), ...lacking.values()] };
 }
 
-/** The output of `status` for programs. What could not be read is null; the reason is on standard error. */
-type Status = {
-  readonly version: {
-    /** The version of the leader; null: not known. */
-    readonly controller: string | null;
-    readonly command: string;
-    readonly installed: boolean;
-    /** Null: there is none, or it could not be read. */
-    readonly deployment: { namespace: string; name: string; ready: number; wanted: number } | null;
-    readonly replicas: readonly Pick<Replica, 'name' | 'ready'>[] | null;
-  };
-  readonly mode: { readonly placement: Facts['mode']; readonly configuration: Facts['origin'] };
-  readonly leader: {
-    readonly lease: string;
-    readonly holder: string;
-    readonly renewedSecondsAgo: number;
-    readonly leads: boolean;
-  } | null;
-  /** Who wrote `pods`, `tooLarge` and `waiting`, and when. `leads`: whether the writer may lead now. */
-  readonly written: { readonly by: string; readonly secondsAgo: number; readonly leads: boolean } | null;
-  readonly nodes: readonly NodeCount[] | null;
-  /** Pods by outcome, as that leader counted them. */
-  readonly pods: Readonly<Record<string, number>> | null;
-  /** Pods and DaemonSets that are not served because of their size. */
-  readonly tooLarge: number | null;
-  readonly waiting: {
-    readonly count: number;
-    readonly oldest: readonly { namespace: string; name: string; ageSeconds: number; gated: boolean; reason: string }[];
-  } | null;
-  readonly pools: readonly PoolProblem[] | null;
-  /** With `placement.publish`: what the leader has published, and whether pods are placed by it; null: not known. */
-  readonly published?: {
-    readonly images: number | null;
-    readonly written: string | null;
-    readonly inForce: boolean | null;
-  };
-  readonly webhook: WebhookFact;
-  readonly problems: readonly StatusProblem[];
-};
-
-/** Returns the facts in the documented shape. */
-export function statusOf(facts: Facts, problems: readonly StatusProblem[]): Status {
+/** Returns the output of `status` for programs, in the documented shape. What could not be read is null; standard error says why. */
+export function statusOf(facts: Facts, problems: readonly StatusProblem[]) {
   const { commandVersion, mode, origin, deployment, replicas, lease, leaseName, nodes, pools, webhook } = facts;
   const held = readValue(lease);
   const word = readValue(facts.word);
   return {
     version: {
+      /** Of the leader. */
       controller: presentWord(facts)?.version ?? null,
       command: commandVersion,
       installed: !isMissing(facts),
@@ -232,6 +192,7 @@ export function statusOf(facts: Facts, problems: readonly StatusProblem[]): Stat
             renewedSecondsAgo: Math.round(held.ageMs / 1000),
             leads: hasLeader(facts) === true,
           },
+    /** Who wrote `pods`, `tooLarge` and `waiting`, and when. `leads`: whether the writer may lead now. */
     written:
       word === undefined
         ? null
@@ -256,7 +217,8 @@ export function statusOf(facts: Facts, problems: readonly StatusProblem[]): Stat
   };
 }
 
-function publishedOf(facts: Facts): Pick<Status, 'published'> {
+/** Returns, with `placement.publish`, what the leader has published, and whether pods are placed by it. */
+function publishedOf(facts: Facts) {
   if (facts.publication === undefined) return {};
   const word = presentWord(facts)?.published;
   const inForce = readValue(facts.publication) ?? null;

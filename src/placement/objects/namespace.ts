@@ -1,4 +1,4 @@
-import { type JsonObject, numberAt, objectAt, parseObject, stringAt, stringsAt } from '../../kit/json.ts';
+import { type JsonObject, numberAt, objectAt, parseObject, stringAt, stringsAt, textsAt } from '../../kit/json.ts';
 import { type Operation, pointerPart } from '../../kit/json-patch.ts';
 import { PREFERRED, REPORT_ANNOTATION, REPORT_RESULT_ANNOTATION } from '../../names.ts';
 
@@ -67,7 +67,7 @@ export function readNamespaceReport(text: string | undefined): NamespaceReport |
   const [name, since] = [stringAt(oldest, 'name'), stringAt(oldest, 'since')];
   return {
     time,
-    policies: (Array.isArray(value.policies) ? value.policies : []).filter((each) => typeof each === 'string'),
+    policies: textsAt(value, 'policies'),
     pods: countsAt(value, 'pods'),
     runsOn: countsAt(value, 'runsOn'),
     ...(name === undefined || since === undefined ? {} : { oldestWaiting: { name, since } }),
