@@ -27,9 +27,14 @@ export function verdictOf(input: ExplainInput, explained: WithoutAnswer, evidenc
 }
 
 /** A verdict whose text goes on after the name of the pod. */
-type Answer = readonly [state: ExplainedVerdict['state'], text: string, startsAtLatest?: string];
+type ShortVerdict = readonly [state: ExplainedVerdict['state'], text: string, startsAtLatest?: string];
 
-function answerOf(state: PodState, input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): Answer {
+function answerOf(
+  state: PodState,
+  input: ExplainInput,
+  explained: WithoutAnswer,
+  evidence: ExplainEvidence,
+): ShortVerdict {
   switch (state) {
     case 'finished':
       return ['ended', 'has finished'];
@@ -47,7 +52,7 @@ function answerOf(state: PodState, input: ExplainInput, explained: WithoutAnswer
   }
 }
 
-function ofBound(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): Answer {
+function ofBound(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): ShortVerdict {
   const { node: name = '' } = explained.pod;
   const architecture = explained.nodes.find(({ names }) => names.includes(name))?.architecture;
   const node = architecture === undefined ? `${name}, whose architecture is not known` : `${name} (${architecture})`;
@@ -123,7 +128,7 @@ export function fitsNowhere({ nodes }: Pick<Explanation, 'nodes'>, { skipped }: 
   return isAlone && nodes.length > 0 && nodes.every(({ fits }) => !fits);
 }
 
-function ofUnbound(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): Answer {
+function ofUnbound(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): ShortVerdict {
   const { decision, nodes, pod } = explained;
   const { settings } = evidence;
   const isNew = pod.state === 'not-applied' || pod.state === 'template';
@@ -169,7 +174,7 @@ function ofUnbound(input: ExplainInput, explained: WithoutAnswer, evidence: Expl
   return ['can-run', `can run on ${where}${guess}${elsewhere}`];
 }
 
-function ofWaiting(input: ExplainInput, explained: WithoutAnswer, { settings }: ExplainEvidence): Answer {
+function ofWaiting(input: ExplainInput, explained: WithoutAnswer, { settings }: ExplainEvidence): ShortVerdict {
   const images = imagesText(explained);
   if (onlyObserves(settings)) return ['can-run', `is not held in the mode observe; not known: ${images}`];
   const waits = (text: string) => ['waits', `waits for ${images}; ${text}`] as const;
