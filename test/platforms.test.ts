@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { marksInTests, NOT_ON_WINDOWS, PAGE, withWindowsTable } from './support/platforms.ts';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
 const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' });
@@ -12,13 +11,6 @@ describe('on systems other than Linux', () => {
   let tracked: readonly string[] = [];
   before(() => {
     if (existsSync(`${ROOT}.git`)) tracked = git('ls-files', '-z').split('\0').filter(Boolean);
-  });
-
-  it('the tests that Windows skips are those that CONTRIBUTING.md lists', () => {
-    const page = readFileSync(new URL(`../${PAGE}`, import.meta.url), 'utf8');
-    expect(page, 'npm run generate:windows').to.equal(withWindowsTable(page));
-    const reasons = new Set(marksInTests().map(({ reason }) => reason));
-    expect([...reasons], 'reasons that tests have').to.have.members(Object.keys(NOT_ON_WINDOWS));
   });
 
   it('no two files differ by capital letters only', function () {

@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { IMAGES, SINGLES, type World } from './images.ts';
 import { createAndWatch, podOf, quantile, removePods } from './load.ts';
 import { cpuOf, peakOf } from './process.ts';
-import { judge, type Measured, row } from './result.ts';
+import { judge, type Measured, type Row, row } from './result.ts';
 import { listed, median, type Rounds, ratios, ratioText } from './rounds.ts';
-import { startOurs, startSubject, turns } from './subjects.ts';
+import { startOurs, startSubject, turns, type Who } from './subjects.ts';
 
 /**
  * `warm`: the program has answered for a pod of each image before. `cold`: it has just started, and the images are not known. The
@@ -13,17 +13,21 @@ import { startOurs, startSubject, turns } from './subjects.ts';
  */
 type Temperature = 'warm' | 'cold' | 'created';
 
-/** The figures of the bursts of one temperature. CPU in milliseconds for a pod, memory in MiB (VmHWM). */
-type Bursts = {
+/** CPU in milliseconds for a pod. */
+type Figures = {
   readonly perSecond: Rounds;
   readonly cpuOfPod: Rounds;
-  readonly peak: Rounds;
   /** Milliseconds from a creation to its toleration: the median of each burst. */
   readonly delay: Rounds;
   /** CPU of the API server in milliseconds for a pod. */
   readonly server: Rounds;
-  readonly registryRequests: number[];
 };
+
+/** The figures of the bursts of one temperature, and of the first burst after the start. Memory in MiB (VmHWM). */
+type Bursts = Figures & { readonly first: Figures; readonly peak: Rounds; readonly registryRequests: number[] };
+
+/** How many times as many pods follow the first burst. */
+const LATER = 2;
 
 const GOALS = {
   share: { warm: 0.95, cold: 0.9, created: 1.4 },
@@ -42,32 +46,22 @@ export async function measureBursts(world: World, pods: number, rounds: number):
   const warm = await bursts(world, 'warm', pods, rounds);
   const cold = await bursts(world, 'cold', pods, rounds);
   const created = await bursts(world, 'created', pods, rounds);
-  const coldCpu = median(cold.cpuOfPod.ours) / median(warm.cpuOfPod.ours);
+  const coldCpu = median(cold.cpuOfPod.ours) / median(warm.first.cpuOfPod.ours);
   const peaks = [...warm.peak.ours, ...cold.peak.ours];
   const most = Math.max(...peaks);
   const requests = median(cold.registryRequests);
   return {
     rows: [
-      rateRow('warm', warm, pods),
-      rateRow('cold', cold, pods),
-      cpuRow('warm', warm),
-      cpuRow('cold', cold),
-      rateRow('created', created, pods),
-      cpuRow('created', created),
-      row('until the toleration, created (p50)', `${median(created.delay.ours).toFixed(1)} ms`, {
-        bare: `${median(created.delay.bare).toFixed(1)} ms`,
+      ...rateRows('warm', warm, pods),
+      ...rateRows('cold', cold, pods),
+      ...rateRows('created', created, pods),
+      ...[cpuRow('warm', warm), cpuRow('cold', cold), cpuRow('created', created)],
+      row('until the toleration, created (p50)', milliseconds(median(created.delay.ours)), {
+        bare: milliseconds(median(created.delay.bare)),
         ...judge(median(created.delay.ours), { atMost: GOALS.created.delayMs }, ' ms'),
       }),
-      ...[warm, created].map(({ server }, index) =>
-        row(
-          `CPU of the API server for a pod, ${index === 0 ? 'warm' : 'created'}`,
-          `${median(server.ours).toFixed(1)} ms`,
-          {
-            bare: `${median(server.bare).toFixed(1)} ms`,
-            ratio: ratioText(median(ratios(server)), ratios(server)),
-          },
-        ),
-      ),
+      compared('CPU of the API server for a pod, warm', warm.server, milliseconds),
+      compared('CPU of the API server for a pod, created', created.server, milliseconds),
       row('CPU of a placed pod, cold against warm', '', {
         ratio: coldCpu.toFixed(2),
         ...judge(coldCpu, { atMost: GOALS.coldTimes }),
@@ -85,12 +79,7 @@ export async function measureBursts(world: World, pods: number, rounds: number):
 
 async function bursts(world: World, temperature: Temperature, count: number, rounds: number): Promise<Bursts> {
   const { cluster, registry, images } = world;
-  const both = (): Rounds => ({ ours: [], bare: [] });
-  const result: Bursts = {
-    ...{ perSecond: both(), cpuOfPod: both(), peak: both(), delay: both(), server: both() },
-    registryRequests: [],
-  };
-  const server = () => cpuOf(cluster.component('kube-apiserver').pid);
+  const result: Bursts = { ...figures(), first: figures(), peak: { ours: [], bare: [] }, registryRequests: [] };
   for (let round = 0; round < rounds; round += 1) {
     for (const who of turns(round)) {
       const prefix = `${temperature}${round}${who}`;
@@ -99,25 +88,40 @@ async function bursts(world: World, temperature: Temperature, count: number, rou
       if (temperature !== 'cold') await createAndWatch(cluster, { count: images.length, images, prefix: `w${prefix}` });
       if (isPlaced) await untilPlaced(world);
       await registry.forgetRequests();
-      const [cpu, serverCpu] = [cpuOf(subject.pid), server()];
-      const { totalMs, delays } = await createAndWatch(cluster, { count, images, prefix });
-      await delay(ECHO_MS);
-      result.cpuOfPod[who].push((cpuOf(subject.pid) - cpu) / count);
-      result.perSecond[who].push((count / totalMs) * 1000);
-      result.server[who].push((server() - serverCpu) / count);
-      result.delay[who].push(quantile(delays, 0.5));
+      const { pid } = subject;
+      await burst(world, { pid, who, count, prefix }, temperature === 'cold' ? result : result.first);
+      if (temperature !== 'cold') await burst(world, { pid, who, count: count * LATER, prefix: `${prefix}l` }, result);
       result.peak[who].push(peakOf(subject.pid));
       if (who === 'ours') result.registryRequests.push((await registry.requests()).length);
       await subject.stop();
       await removePods(cluster);
       if (isPlaced) await cluster.kubectl(['delete', 'mutatingadmissionpolicybindings', '--all']);
-      const [rate, used] = [result.perSecond[who].at(-1) ?? 0, result.cpuOfPod[who].at(-1) ?? 0];
       process.stderr.write(
-        `burst, ${temperature} ${round + 1}, ${who}: ${rate.toFixed(0)} pods/s, ${used.toFixed(2)} ms\n`,
+        `burst, ${temperature} ${round + 1}, ${who}: ${result.perSecond[who].at(-1)?.toFixed(0)} pods/s\n`,
       );
     }
   }
   return result;
+}
+
+function figures(): Figures {
+  const both = (): Rounds => ({ ours: [], bare: [] });
+  return { perSecond: both(), cpuOfPod: both(), delay: both(), server: both() };
+}
+
+/** One burst: who placed how many pods, and with which process. */
+type Burst = { readonly pid: number; readonly who: Who; readonly count: number; readonly prefix: string };
+
+async function burst({ cluster, images }: World, { pid, who, count, prefix }: Burst, into: Figures): Promise<void> {
+  const used = () => [cpuOf(pid), cpuOf(cluster.component('kube-apiserver').pid)] as const;
+  const before = used();
+  const { totalMs, delays } = await createAndWatch(cluster, { count, images, prefix });
+  await delay(ECHO_MS);
+  const [cpu, server] = used();
+  into.cpuOfPod[who].push((cpu - before[0]) / count);
+  into.server[who].push((server - before[1]) / count);
+  into.perSecond[who].push((count / totalMs) * 1000);
+  into.delay[who].push(quantile(delays, 0.5));
 }
 
 /** Starts the controller with the policy that places pods when they are created. */
@@ -137,25 +141,30 @@ async function untilPlaced({ cluster, images }: World): Promise<void> {
   }
 }
 
-function rateRow(temperature: Temperature, { perSecond }: Bursts, pods: number) {
-  const rounds = ratios(perSecond);
-  return row(`${pods} pods at once, ${temperature}`, `${median(perSecond.ours).toFixed(0)} pods/s`, {
-    bare: `${median(perSecond.bare).toFixed(0)} pods/s`,
-    ratio: ratioText(median(rounds), rounds),
-    ...judge(median(rounds), { atLeast: GOALS.share[temperature] }),
-  });
+/** A row with the medians of both, and the ratio of each round. */
+function compared(what: string, figure: Rounds, shown: (value: number) => string, goal: Partial<Row> = {}) {
+  const [ours, bare, all] = [median(figure.ours), median(figure.bare), ratios(figure)];
+  return row(what, shown(ours), { bare: shown(bare), ratio: ratioText(median(all), all), ...goal });
+}
+
+const rate = (value: number) => `${value.toFixed(0)} pods/s`;
+const milliseconds = (value: number) => `${value.toFixed(2)} ms`;
+
+/** The rates of the measured bursts, and of the first burst after a start, in which a new process compiles its code. */
+function rateRows(temperature: Temperature, { perSecond, first }: Bursts, pods: number) {
+  const goal = judge(median(ratios(perSecond)), { atLeast: GOALS.share[temperature] });
+  if (temperature === 'cold') return [compared(`${pods} pods at once, cold`, perSecond, rate, goal)];
+  return [
+    compared(`${pods * LATER} pods at once, ${temperature}`, perSecond, rate, goal),
+    compared(`the first ${pods} after a start, ${temperature}`, first.perSecond, rate),
+    compared(`CPU of these, ${temperature}`, first.cpuOfPod, milliseconds),
+  ];
 }
 
 function cpuRow(temperature: Temperature, { cpuOfPod }: Bursts) {
-  const [ours, bare] = [median(cpuOfPod.ours), median(cpuOfPod.bare)];
-  const rounds = ratios(cpuOfPod);
-  const most = Math.max(GOALS.cpuMs, GOALS.cpuTimes * bare);
-  return row(`CPU of a placed pod, ${temperature}`, `${ours.toFixed(2)} ms`, {
-    bare: `${bare.toFixed(2)} ms`,
-    ratio: ratioText(median(rounds), rounds),
-    // The goal of a cold pod is relative to a warm one.
-    ...(temperature === 'cold'
-      ? {}
-      : judge(ours, { atMost: temperature === 'warm' ? Number(most.toFixed(2)) : GOALS.created.cpuMs }, ' ms')),
-  });
+  const most = Number(Math.max(GOALS.cpuMs, GOALS.cpuTimes * median(cpuOfPod.bare)).toFixed(2));
+  const atMost = temperature === 'warm' ? most : GOALS.created.cpuMs;
+  // The goal of a cold pod is relative to a warm one.
+  const goal = temperature === 'cold' ? {} : judge(median(cpuOfPod.ours), { atMost }, ' ms');
+  return compared(`CPU of a placed pod, ${temperature}`, cpuOfPod, milliseconds, goal);
 }
