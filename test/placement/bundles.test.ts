@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { explainPlacement } from '../../src/analysis/explain/explain.ts';
-import type { LookupResult } from '../../src/analysis/explain/input.ts';
+import type { LookupResult } from '../../src/analysis/lookup-results.ts';
 import { describeExplanation } from '../../src/cli/explain/explanation-text.ts';
 import { createPaint } from '../../src/cli/paint.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { explainPlacement, imagesToAsk } from '../../src/analysis/explain/explain.ts';
-import type { ExplainInput, LookupResult } from '../../src/analysis/explain/input.ts';
+import type { ExplainInput } from '../../src/analysis/explain/input.ts';
+import type { LookupResult } from '../../src/analysis/lookup-results.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';

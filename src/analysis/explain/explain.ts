@@ -16,6 +16,7 @@ import { decisionNote, imageText, skipNote, staleUnder } from '../../placement/r
 import type { Settings } from '../../placement/settings.ts';
 import type { Subject } from '../../placement/subject.ts';
 import { findWrongNode, type WrongNodeFinding, whatIsKnown, whatWasPulled } from '../../placement/wrong-node/judge.ts';
+import { answerFrom } from '../lookup-results.ts';
 import { spreadNote, taintedArchitectures } from '../spread.ts';
 import { advise, isIn } from './advice.ts';
 import { clashOf } from './clash.ts';
@@ -29,7 +30,7 @@ import type {
   PodState,
   WithoutAnswer,
 } from './explanation.ts';
-import type { ExplainedDecision, ExplainInput, Findings, LookupResult } from './input.ts';
+import type { ExplainedDecision, ExplainInput, Findings } from './input.ts';
 import { verdictOf } from './verdict.ts';
 
 /** Returns the images that must be looked up in registries before {@link explainPlacement}. */
@@ -171,14 +172,6 @@ function settingsOf({ settings, namespace, workload }: ExplainInput): Settings {
 
 function knowledgeOf({ nodes = [], namesOf }: ExplainInput, answerOf: Knowledge['answerOf'], waitedMs = 0): Knowledge {
   return { clusterArchitectures: architecturesOf(nodes), namesOf, answerOf, waitedMs };
-}
-
-/** Turns a lookup into an answer. An image that was not looked up is `pending`: no platforms would mean that it runs nowhere. */
-function answerFrom(lookup: LookupResult | undefined, sinceMs: number): ImageAnswer {
-  if (lookup === undefined) return { kind: 'pending' };
-  if (!('error' in lookup)) return { kind: 'known', ...lookup };
-  const { error, isSingleManifest = false } = lookup;
-  return { kind: 'failed', ...error, sinceMs, retryInMs: Number.POSITIVE_INFINITY, isSingleManifest };
 }
 
 function stepsOf(

@@ -5,9 +5,10 @@ import type { BrokenContainer } from '../../placement/objects/containers.ts';
 import type { Toleration } from '../../placement/patch/tolerations.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { WrongNodeFinding } from '../../placement/wrong-node/judge.ts';
+import type { FoundImage, LookupError } from '../lookup-results.ts';
 import type { Clash } from './clash.ts';
 import type { ExplainedAffinity } from './explained-affinity.ts';
-import type { ExplainedDecision, ExplainedPullSecret, ExplainInput, FoundImage, LookupError } from './input.ts';
+import type { ExplainedDecision, ExplainedPullSecret, ExplainInput } from './input.ts';
 import type { ControllerState } from './no-controller.ts';
 
 /** The state of a pod on its way to a node. */

@@ -1,4 +1,3 @@
-import type { Platform } from '../../kit/platform.ts';
 import type { EventReason } from '../../names.ts';
 import type { Decision, DecisionBasis } from '../../placement/decide.ts';
 import type { Node } from '../../placement/nodes/node.ts';
@@ -7,33 +6,9 @@ import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { Workload } from '../../placement/objects/workload.ts';
 import type { Answers } from '../../placement/publish/known-images.ts';
 import type { Settings } from '../../placement/settings.ts';
+import type { LookupResult } from '../lookup-results.ts';
 import type { NodePool } from '../nodes/node-pools.ts';
 import type { ControllerState } from './no-controller.ts';
-
-/** What a lookup found out about an image. */
-export type FoundImage = {
-  readonly digest?: string;
-  /** host[:port] of the endpoint that answered. */
-  readonly source?: string;
-  readonly platforms: readonly Platform[];
-  /** Entries of the image's index that do not count. */
-  readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
-  readonly isIndex?: boolean;
-  readonly isBundle?: true;
-  /** The only container runtime that takes all of these platforms from the image's index. */
-  readonly only?: 'containerd' | 'CRI-O';
-};
-
-/** The result of the lookup of an image. */
-export type LookupResult = FoundImage | { readonly error: LookupError; readonly isSingleManifest?: boolean };
-
-export type LookupError = {
-  readonly code: string;
-  readonly message: string;
-  readonly registry: string;
-  /** The login that the registry refused: `pull secret "expired"`. */
-  readonly login?: string;
-};
 
 /** The state of the cluster and the configuration that `explain` works on. */
 export type ExplainInput = {

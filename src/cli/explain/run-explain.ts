@@ -1,6 +1,6 @@
 import { explainPlacement, imagesToAsk } from '../../analysis/explain/explain.ts';
 import type { Explanation } from '../../analysis/explain/explanation.ts';
-import type { ExplainInput, Findings, LookupResult } from '../../analysis/explain/input.ts';
+import type { ExplainInput, Findings } from '../../analysis/explain/input.ts';
 import type { ControllerState } from '../../analysis/explain/no-controller.ts';
 import { readNodePool } from '../../analysis/nodes/node-pools.ts';
 import { ClusterError, type Connection, connect } from '../../app/connect.ts';
@@ -9,7 +9,6 @@ import { type Context, EXIT } from '../../app/surroundings.ts';
 import { valueAt } from '../../config/keys.ts';
 import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
-import { accessFor } from '../../controllers/image-source.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { nearest } from '../../kit/nearest.ts';
@@ -18,14 +17,12 @@ import { isForbidden } from '../../kube/errors.ts';
 import { getDeployment, getLease, installationText, isHeld, readDeployment } from '../../kube/installation.ts';
 import { find, readAll, readNames } from '../../kube/read.ts';
 import { knownImagesPath } from '../../names.ts';
-import { ImageError } from '../../oci/errors.ts';
-import { loginText } from '../../oci/sentences.ts';
 import { readNode } from '../../placement/nodes/node.ts';
-import type { PodImage } from '../../placement/objects/containers.ts';
 import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/objects/workload.ts';
 import { readAnswers } from '../../placement/publish/known-images.ts';
 import { few } from '../../placement/reasons.ts';
 import { isAway } from '../command-context.ts';
+import { lookUp } from '../lookups/lookups.ts';
 import { type Asking, withLookups } from '../lookups/with-lookups.ts';
 import { mayHoldSeveral, readObjects } from '../manifest-objects.ts';
 import { valueText } from '../output.ts';
@@ -92,7 +89,7 @@ async function readCluster(cluster: Connection, context: Context, signal: AbortS
 }
 
 async function explainOne(world: World, workload: Workload, isInCluster: boolean): Promise<Explanation> {
-  const { context, cluster, home, known, registryOf, resolver, secretProblems, signal } = world;
+  const { context, cluster, home, known, secretProblems, signal } = world;
   const client = cluster?.client;
   const namespace = workload.namespace || home;
   const input: ExplainInput = {
@@ -103,28 +100,9 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
     namespace: await namespaceOf(client, namespace, noteMissing(context.note), signal),
   };
   const pullSecrets = await pullSecretsOf(client, workload, namespace, input.applied, context.clock, signal);
-  const lookUp = async (podImage: PodImage): Promise<LookupResult> => {
-    const { image } = podImage;
-    try {
-      const access = accessFor(podImage, namespace, pullSecrets);
-      const { digest, source, ...found } = await resolver.resolve(image, access, signal);
-      return { ...(digest ? { digest } : {}), ...(source ? { source } : {}), ...found };
-    } catch (error) {
-      if (!(error instanceof ImageError)) throw error;
-      const registry = error.endpoint ?? registryOf(image);
-      return {
-        error: {
-          code: error.code,
-          message: error.message,
-          registry,
-          ...(error.login === undefined ? {} : { login: loginText(error.login) }),
-        },
-        isSingleManifest: error.isSingleManifest,
-      };
-    }
-  };
   const asked = imagesToAsk(input);
-  const found = new Map(await Promise.all(asked.map(async (image) => [image, await lookUp(image)] as const)));
+  const lookups = asked.map(async (image) => [image, await lookUp({ image, namespace, pullSecrets }, world)] as const);
+  const found = new Map(await Promise.all(lookups));
   const said = input.applied ? await saidOf(client, workload, context.clock, signal) : {};
   const refusal =
     client === undefined || !isInCluster ? undefined : await refusalOf(client, workload, namespace, signal);

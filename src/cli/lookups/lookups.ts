@@ -1,5 +1,7 @@
+import { answerFrom, type LookupResult } from '../../analysis/lookup-results.ts';
 import { accessFor } from '../../controllers/image-source.ts';
 import { ImageError } from '../../oci/errors.ts';
+import { loginText } from '../../oci/sentences.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
 import type { Asking } from './with-lookups.ts';
@@ -23,19 +25,19 @@ export type Lookups = {
 /** Creates lookups, whose progress is shown. */
 export function createLookups(asking: Asking): Lookups {
   const { progress, signal } = asking;
-  const answers = new Map<string, ImageAnswer>();
+  const results = new Map<string, LookupResult>();
   const running = new Map<string, Promise<void>>();
 
   async function work(key: string, question: LookupQuestion): Promise<void> {
-    answers.set(key, await lookUp(question, asking));
+    results.set(key, await lookUp(question, asking));
     running.delete(key);
-    progress.show('images', answers.size, answers.size + running.size);
+    progress.show('images', results.size, results.size + running.size);
   }
 
   return {
     ask(question) {
       const key = keyOf(question);
-      if (answers.has(key) || running.has(key)) return;
+      if (results.has(key) || running.has(key)) return;
       const lookup = work(key, question);
       // The caller that waits for all of them gets the error.
       lookup.catch(() => undefined);
@@ -45,7 +47,7 @@ export function createLookups(asking: Asking): Lookups {
       while (running.size > 0) await Promise.all(running.values());
       signal.throwIfAborted();
     },
-    answerTo: (question) => answers.get(keyOf(question)) ?? { kind: 'pending' },
+    answerTo: (question) => answerFrom(results.get(keyOf(question)), Number.POSITIVE_INFINITY),
   };
 }
 
@@ -55,24 +57,22 @@ function keyOf({ image: { image, volume }, namespace, pullSecrets }: LookupQuest
   return JSON.stringify([image, volume !== undefined, ...access]);
 }
 
-async function lookUp(
+/** Looks an image up. A failure is a result, too. */
+export async function lookUp(
   { image, namespace, pullSecrets }: LookupQuestion,
   { resolver, registryOf, signal }: Asking,
-): Promise<ImageAnswer> {
+): Promise<LookupResult> {
   try {
     const access = accessFor(image, namespace, pullSecrets);
-    const { platforms, isIndex, isBundle } = await resolver.resolve(image.image, access, signal);
-    return { kind: 'known', platforms, isIndex, ...(isBundle ? { isBundle } : {}) };
+    const { digest, source, ...found } = await resolver.resolve(image.image, access, signal);
+    return { ...(digest ? { digest } : {}), ...(source ? { source } : {}), ...found };
   } catch (error) {
     if (!(error instanceof ImageError)) throw error;
+    const { code, message, endpoint, login, isSingleManifest } = error;
+    const registry = endpoint ?? registryOf(image.image);
     return {
-      kind: 'failed',
-      code: error.code,
-      message: error.message,
-      registry: error.endpoint ?? registryOf(image.image),
-      sinceMs: Number.POSITIVE_INFINITY,
-      retryInMs: Number.POSITIVE_INFINITY,
-      isSingleManifest: error.isSingleManifest,
+      error: { code, message, registry, ...(login === undefined ? {} : { login: loginText(login) }) },
+      isSingleManifest,
     };
   }
 }

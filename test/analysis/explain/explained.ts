@@ -1,6 +1,7 @@
 import { explainPlacement, imagesToAsk } from '../../../src/analysis/explain/explain.ts';
 import type { Explanation } from '../../../src/analysis/explain/explanation.ts';
-import type { ExplainInput, LookupResult } from '../../../src/analysis/explain/input.ts';
+import type { ExplainInput } from '../../../src/analysis/explain/input.ts';
+import type { LookupResult } from '../../../src/analysis/lookup-results.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
 import { readWorkload } from '../../../src/placement/objects/workload.ts';
