@@ -33,12 +33,11 @@ const IN_FLIGHT = 8;
 export async function removeConfigurations(options: StepOptions, objects: readonly OwnObject[]): Promise<void> {
   const { client, mayWrite, signal } = options;
   for (const object of objects) {
-    const reason = await reasonWhyNot(signal, async () => {
+    await doAndNote(options, 'configurations', object, async () => {
       if (!mayWrite()) throw new LeaseLostError('the lease was lost');
       await client.request('delete', object.path, { signal });
       return undefined;
     });
-    note(options, 'configurations', object, reason);
   }
 }
 
@@ -65,12 +64,12 @@ export function forgetPods(options: StepOptions, pods: readonly PodName[]): Prom
 /** Removes archaware's report from every namespace that has one. */
 export function removeReports(options: StepOptions, namespaces: readonly Namespace[]): Promise<void> {
   return each(namespaces, IN_FLIGHT, async (namespace) => {
-    const { name } = namespace;
-    const write = () =>
-      writeUntilClean(options, { kind: 'Namespace', name, action: 'report' }, namespace, readNamespace, (now) =>
+    const target = { kind: 'Namespace', name: namespace.name, action: 'report' } as const;
+    await doAndNote(options, 'reports', target, () =>
+      writeUntilClean(options, target, namespace, readNamespace, (now) =>
         now.report === undefined ? undefined : reportPatch(now, undefined),
-      );
-    note(options, 'reports', { kind: 'Namespace', name }, await reasonWhyNot(options.signal, write));
+      ),
+    );
   });
 }
 
@@ -84,8 +83,7 @@ function changePods(
     const target = { kind: 'Pod', namespace, name, action: 'release' } as const;
     // The answer to a write of a pod has only its metadata, so the pod is read again.
     const read = () => get(options.client, pathOf(target), options.signal);
-    const write = async () => writeUntilClean(options, target, await read(), read, patchFor);
-    note(options, row, { kind: 'Pod', namespace, name }, await reasonWhyNot(options.signal, write));
+    await doAndNote(options, row, target, async () => writeUntilClean(options, target, await read(), read, patchFor));
   });
 }
 
@@ -93,12 +91,12 @@ function changePods(
 export function untaintNodes(options: StepOptions, nodes: readonly Node[]): Promise<void> {
   return each(nodes, IN_FLIGHT, async (node) => {
     const target = { kind: 'Node', name: node.name, action: 'untaint' } as const;
-    const write = () =>
+    await doAndNote(options, 'nodes', target, () =>
       writeUntilClean(options, target, node, readNode, (now) => {
         const decision = cleanNode(now, options.taints);
         return decision.kind === 'set' ? nodePatch(now, decision) : undefined;
-      });
-    note(options, 'nodes', { kind: 'Node', name: node.name }, await reasonWhyNot(options.signal, write));
+      }),
+    );
   });
 }
 
@@ -124,8 +122,7 @@ export function restoreDaemonSets(options: StepOptions, daemonSets: readonly Dae
         isWithoutRecord = true;
         return daemonSetPatch(now, decision);
       });
-    const reason = await reasonWhyNot(options.signal, write);
-    note(options, 'daemonSets', { kind: 'DaemonSet', namespace, name }, reason);
+    const reason = await doAndNote(options, 'daemonSets', target, write);
     if (reason === undefined) await disown(options, restored, (now) => withoutOurs(now, []).kind === 'unchanged');
   });
 }
@@ -172,16 +169,22 @@ async function writeUntilClean<T>(
   return `another writer changed it ${ATTEMPTS} times; run clean again`;
 }
 
-function note({ ledger }: StepOptions, row: Row, item: Item, reason: string | undefined): void {
+/** Runs an action on an object that a row counts, and notes the result, which it returns as {@link reasonWhyNot} does. */
+async function doAndNote({ ledger, signal }: StepOptions, row: Row, item: Item, act: CleaningAct) {
+  const reason = await reasonWhyNot(signal, act);
   if (reason === undefined) ledger.removed(row, item);
   else ledger.left(row, item, reason);
+  return reason;
 }
+
+/** Returns why it was not done; undefined if it was. */
+type CleaningAct = () => Promise<string | undefined>;
 
 /**
  * Runs an action. Returns why it was not done; undefined if it was, or if the object is gone. Throws if `clean` must end: after an
  * interruption or a lost Lease.
  */
-async function reasonWhyNot(signal: AbortSignal, act: () => Promise<string | undefined>): Promise<string | undefined> {
+async function reasonWhyNot(signal: AbortSignal, act: CleaningAct): Promise<string | undefined> {
   try {
     return await act();
   } catch (error) {

@@ -41,7 +41,6 @@ import { createRetryingClient } from '../../kube/retry.ts';
 import { createWriter } from '../../kube/writer.ts';
 import { STATUS_CONFIG_MAP } from '../../names.ts';
 import { taintKind } from '../../placement/nodes/node.ts';
-import type { Settings } from '../../placement/settings.ts';
 import { counted, paragraphs, table, titled, valueText } from '../output.ts';
 import { createPaint, type Tone } from '../paint.ts';
 import { readNodePools } from '../survey/survey.ts';
@@ -62,7 +61,7 @@ type CleanRun = {
   readonly connection: Connection;
   /** What the search for the controller needs; its client tries failed requests again. */
   readonly search: OwnControllerOptions;
-  readonly taints: Settings['taints'];
+  readonly look: LookOptions;
   readonly ledger: OutcomeLedger;
   /** Ends the run, because a Lease was lost. */
   readonly end: AbortController;
@@ -121,13 +120,15 @@ async function prepare(context: Context, flags: CleanFlags): Promise<CleanRun> {
     signal,
     onRetry: (error, inMs) => say(`${messageOf(error)}; trying again in ${(inMs / 1000).toFixed(1)} s`),
   });
+  const { enabled: webhook, certificates } = config.webhook;
+  const ownCertificates = webhook && certificates === 'self';
   return {
     context,
     flags,
     how: flags.pods ?? (context.ask === undefined ? 'keep' : 'restart'),
     connection,
     search: { client, installation, lease: enabled ? { namespace, name } : undefined, signal },
-    taints: toSettings(config).taints,
+    look: { client, taints: toSettings(config).taints, webhook, ownCertificates, namespace, signal },
     ledger: createLedger(),
     end,
     lease: undefined,
@@ -149,36 +150,21 @@ async function find({ flags, search, context: { note: say } }: CleanRun): Promis
 
 /** Reads the cluster, and prints the steps, which a dry run prints below its verdict. */
 async function showPlan(run: CleanRun): Promise<TraceInventory> {
-  const { context, flags, search, taints } = run;
+  const { context, flags, look } = run;
   const { columns, output, note: say } = context;
-  const inventory = await takeInventory(lookOptions(run));
+  const { client, taints, signal } = look;
+  const inventory = await takeInventory(look);
   if (!flags.dryRun || output !== 'table') say(table(PLAN_HEADER, planRows(inventory, run.how), columns).trimEnd());
-  run.pools = taintingPools(
-    inventory.nodes,
-    await readNodePools(search.client, readNodePool, say, search.signal),
-    taints,
-  );
+  run.pools = taintingPools(inventory.nodes, await readNodePools(client, readNodePool, say, signal), taints);
   for (const note of taintingPoolNotes(run.pools, taintKind(taints))) say(note);
   return inventory;
 }
 
-function lookOptions({ context, connection, search, taints }: CleanRun): LookOptions {
-  const { enabled, certificates } = context.config.webhook;
-  return {
-    client: search.client,
-    taints,
-    webhook: enabled,
-    ownCertificates: enabled && certificates === 'self',
-    namespace: connection.leaseNamespace,
-    signal: search.signal,
-  };
-}
-
 /** Prints what a run would do, and why it would refuse. */
 async function planOnly(run: CleanRun, controller: OwnController): Promise<number> {
-  const { context, flags, ledger, taints } = run;
+  const { context, flags, ledger, look } = run;
   const inventory = await showPlan(run);
-  record(ledger, inventory, { taints, how: run.how, planned: true });
+  record(ledger, inventory, { taints: look.taints, how: run.how, planned: true });
   for (const { item, reason } of await refusals(run, controller, Number.POSITIVE_INFINITY)) {
     context.note(flags.stop ? `--stop would stop it first: ${reason}` : `without --dry-run, clean refuses: ${reason}`);
     if (!flags.stop) ledger.left('controllers', item, `clean refuses to run next to it: ${reason}`);
@@ -206,7 +192,7 @@ async function askFirst(run: CleanRun, controller: OwnController): Promise<Trace
 
 /** Stops the controller, holds its Lease, and does the work. `shown`: the reading that the user saw; undefined if there was no question. */
 async function work(run: CleanRun, { deployment }: OwnController, shown: TraceInventory | undefined): Promise<number> {
-  const { context, flags, how, search, ledger } = run;
+  const { context, flags, how, search, look, ledger } = run;
   const { clock, note: say } = context;
   const { client, signal } = search;
   const isStopped = flags.stop && deployment !== undefined && deployment.wanted > 0;
@@ -218,7 +204,6 @@ async function work(run: CleanRun, { deployment }: OwnController, shown: TraceIn
   const mayWrite = () => run.lease?.mayWrite() ?? true;
   // From here on nobody else writes. What was shown is out of date only if a controller ran until now.
   const before = shown === undefined ? await showPlan(run) : shown;
-  const look = lookOptions(run);
   run.before = shown !== undefined && isStopped ? await takeInventory(look) : before;
   await cleanAll(
     {
