@@ -1,8 +1,8 @@
-import { type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
+import { type JsonObject, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
 import { settingsFor, skipTemplate } from '../../placement/eligibility.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
 import { withoutOurs } from '../../placement/objects/asked-platform.ts';
-import { hasEnded, type PodImage } from '../../placement/objects/containers.ts';
+import { hasEnded, namedImages, type PodImage } from '../../placement/objects/containers.ts';
 import { readOwner } from '../../placement/objects/kinds.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import { type Requests, requestsOf } from '../../placement/objects/requests.ts';
@@ -98,18 +98,7 @@ export function readCandidate(object: JsonObject): Candidate | undefined {
 }
 
 function usersIn(spec: JsonObject): ImageUser[] {
-  const containers = ['initContainers', 'containers'].flatMap((list) => listAt(spec, list) ?? []);
-  const volumes = (listAt(spec, 'volumes') ?? []).filter(({ image }) => typeof image === 'object' && image !== null);
-  return [
-    ...containers.map((container) => ({
-      name: stringAt(container, 'name') ?? '',
-      image: stringAt(container, 'image') ?? '',
-      pullPolicy: stringAt(container, 'imagePullPolicy') ?? '',
-    })),
-    ...volumes.map((volume) => ({
-      name: `volume ${stringAt(volume, 'name') ?? ''}`,
-      image: stringAt(objectAt(volume, 'image'), 'reference') ?? '',
-      pullPolicy: stringAt(objectAt(volume, 'image'), 'pullPolicy') ?? '',
-    })),
-  ];
+  return [...namedImages(spec)].map(({ name = '', image = '', pullPolicy = '', volume }) => {
+    return { name: volume === undefined ? name : `volume ${volume}`, image, pullPolicy };
+  });
 }

@@ -94,6 +94,11 @@ export function readValue<T>(read: Read<T>): T | undefined {
   return read.kind === 'read' ? read.value : undefined;
 }
 
+/** Changes the value that was read. */
+export function mapped<T, U>(read: Read<T>, change: (value: T) => U): Read<U> {
+  return read.kind === 'read' ? { kind: 'read', value: change(read.value) } : read;
+}
+
 /** Whether a replica leads: its Lease is not older than it may be. Undefined: not known. */
 export function hasLeader({ elects, lease }: Pick<Facts, 'elects' | 'lease'>): boolean | undefined {
   if (!elects || lease.kind === 'unread') return undefined;

@@ -24,6 +24,7 @@ import {
   isBlind,
   isGuess,
   isOfThePast,
+  mapped,
   presentWord,
   type Read,
   type Replica,
@@ -122,10 +123,6 @@ async function gatherFacts(context: Context, testNamespace: string | undefined):
   } finally {
     await connection.close();
   }
-}
-
-function mapped<T, U>(read: Read<T>, change: (value: T) => U): Read<U> {
-  return read.kind === 'read' ? { kind: 'read', value: change(read.value) } : read;
 }
 
 /** Reads a pod of archaware; undefined for one that has ended, and for the pod of a Job such as `clean`. */

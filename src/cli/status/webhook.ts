@@ -10,7 +10,7 @@ import { architecturesOf, type Node } from '../../placement/nodes/node.ts';
 import { type Namespace, readNamespace } from '../../placement/objects/namespace.ts';
 import { skipNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { type Facts, type Read, tried, type WebhookFact } from './facts.ts';
+import { type Facts, mapped, type Read, tried, type WebhookFact } from './facts.ts';
 
 const NAMESPACES = '/api/v1/namespaces';
 
@@ -41,11 +41,8 @@ export async function lookAtWebhook(
     return { webhook: { state: 'off', why: '' }, webhookConfiguration: { kind: 'read', value: true } };
   }
   const hooks = await readHooks(client, signal);
-  if (hooks.kind === 'unread')
-    return { webhook: await testWhereAsked(client, test, signal), webhookConfiguration: hooks };
-  const webhook =
-    hooks.value === undefined ? WITHOUT_CONFIGURATION : await testCalled(client, test, hooks.value, signal);
-  return { webhook, webhookConfiguration: { kind: 'read', value: hooks.value !== undefined } };
+  const webhook = await testWebhook(client, test, hooks, signal);
+  return { webhook, webhookConfiguration: mapped(hooks, (found) => found !== undefined) };
 }
 
 function readHooks(client: ApiClient, signal: AbortSignal): Promise<Read<Hooks>> {
@@ -57,29 +54,26 @@ function readHooks(client: ApiClient, signal: AbortSignal): Promise<Read<Hooks>>
   });
 }
 
-/** Tests the webhook in the namespace of `-n`. Without one, a pod that comes back unchanged would say nothing. */
-async function testWhereAsked(client: ApiClient, test: Test, signal: AbortSignal): Promise<WebhookFact> {
-  const { namespace } = test;
-  if (namespace !== undefined) return testIn(client, namespace, test, signal);
-  return { state: 'unknown', why: '-n NAMESPACE tests it there with a dry run of a pod' };
-}
-
-async function testCalled(
+async function testWebhook(
   client: ApiClient,
   test: Test,
-  hooks: NonNullable<Hooks>,
+  hooks: Read<Hooks>,
   signal: AbortSignal,
 ): Promise<WebhookFact> {
-  if (!hooks.reviewsPods) {
-    return { state: 'unknown', why: 'it is called for DaemonSets only; the line guard says whether that works' };
-  }
+  if (hooks.kind === 'read' && hooks.value === undefined) return WITHOUT_CONFIGURATION;
+  if (hooks.kind === 'read' && hooks.value?.reviewsPods === false)
+    return unknown('it is called for DaemonSets only; the line guard says whether that works');
   if (test.namespace !== undefined) return testIn(client, test.namespace, test, signal);
+  // Which namespaces are reviewed is not known: a pod that comes back unchanged would say nothing.
+  if (hooks.kind === 'unread') return unknown('-n NAMESPACE tests it there with a dry run of a pod');
   const namespaces = await tried('list namespaces', () => readAll(client, NAMESPACES, readNamespace, signal));
-  if (namespaces.kind === 'unread') return { state: 'unknown', why: namespaces.why };
+  if (namespaces.kind === 'unread') return unknown(namespaces.why);
   const chosen = namespaceToTest(namespaces.value, test.own, test.settings);
   if (chosen !== undefined) return testIn(client, chosen, test, signal);
-  return { state: 'unknown', why: 'no namespace was found whose pods are reviewed; -n NAMESPACE tests it there' };
+  return unknown('no namespace was found whose pods are reviewed; -n NAMESPACE tests it there');
 }
+
+const unknown = (why: string): WebhookFact => ({ state: 'unknown', why });
 
 async function testIn(
   client: ApiClient,
@@ -87,13 +81,13 @@ async function testIn(
   { own, nodes, settings }: Test,
   signal: AbortSignal,
 ): Promise<WebhookFact> {
-  if (name === own) return { state: 'unknown', why: `pods of ${name} are not reviewed; give another namespace` };
+  if (name === own) return unknown(`pods of ${name} are not reviewed; give another namespace`);
   const path = `${NAMESPACES}/${encodeURIComponent(name)}`;
   try {
     const namespace = { ...readNamespace((await find(client, path, signal)) ?? {}), name };
     const applied = settingsFor(settings, { namespace, labels: {} });
     const skipped = skipTemplate({ labels: {} }, namespace, applied);
-    if (skipped !== undefined) return { state: 'unknown', why: `pods of ${name} are left alone: ${skipNote(skipped)}` };
+    if (skipped !== undefined) return unknown(`pods of ${name} are left alone: ${skipNote(skipped)}`);
     const [architecture = 'amd64'] = [...onlySchedulable(architecturesOf(nodes), applied), ...applied.schedulable];
     // The annotation states the architecture, so that the webhook changes the pod and asks no registry.
     const annotations = { [ARCHITECTURES_ANNOTATION]: architecture };
@@ -173,7 +167,7 @@ function judgeAnswer(pod: JsonObject, namespace: string): WebhookFact {
 function judgeRefusal(error: ApiError, namespace: string): WebhookFact {
   if (/failed calling webhook "[^"]*archaware/.test(error.message)) return { state: 'not-reached', why: error.message };
   if (error.status === 403 && /cannot create resource "pods"/.test(error.message)) {
-    return { state: 'unknown', why: `needs the right to create pods in namespace ${namespace}` };
+    return unknown(`needs the right to create pods in namespace ${namespace}`);
   }
-  return { state: 'unknown', why: `the API server refused the test: ${error.message}` };
+  return unknown(`the API server refused the test: ${error.message}`);
 }

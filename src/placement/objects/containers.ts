@@ -37,20 +37,21 @@ export function readImages(spec: JsonObject): PodImage[] {
   return [...images.values()];
 }
 
-type NamedImage = { readonly [field in 'image' | 'pullPolicy' | 'volume']: string | undefined };
+type NamedImage = { readonly [field in 'name' | 'image' | 'pullPolicy' | 'volume']: string | undefined };
 
-function* namedImages(spec: JsonObject): Generator<NamedImage> {
+/** Returns the image of each container and of each image volume, as the spec names it. `name`: of the container. */
+export function* namedImages(spec: JsonObject): Generator<NamedImage> {
   for (const field of ['initContainers', 'containers']) {
     for (const container of listAt(spec, field) ?? []) {
-      const pullPolicy = stringAt(container, 'imagePullPolicy');
-      yield { image: stringAt(container, 'image'), pullPolicy, volume: undefined };
+      const [name, image] = [stringAt(container, 'name'), stringAt(container, 'image')];
+      yield { name, image, pullPolicy: stringAt(container, 'imagePullPolicy'), volume: undefined };
     }
   }
   for (const volume of listAt(spec, 'volumes') ?? []) {
     if (!isObject(volume.image)) continue;
     const { image } = volume;
-    const pullPolicy = stringAt(image, 'pullPolicy');
-    yield { image: stringAt(image, 'reference'), pullPolicy, volume: stringAt(volume, 'name') ?? '' };
+    const [pullPolicy, named] = [stringAt(image, 'pullPolicy'), stringAt(volume, 'name') ?? ''];
+    yield { name: undefined, image: stringAt(image, 'reference'), pullPolicy, volume: named };
   }
 }
 
