@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
-import { type Node, nodeArchitecture } from './nodes/node.ts';
+import { type Node, nodeArchitecture, readTaint } from './nodes/node.ts';
 import { type Taint, tolerates } from './patch/tolerations.ts';
 
 /**
@@ -147,11 +147,7 @@ export function groupNodes(
 }
 
 function repellingTaints(node: Pick<Node, 'taints'>): Taint[] {
-  return (node.taints ?? []).flatMap((taint) => {
-    const effect = stringAt(taint, 'effect') ?? '';
-    if (effect !== 'NoSchedule' && effect !== 'NoExecute') return [];
-    return { key: stringAt(taint, 'key') ?? '', value: stringAt(taint, 'value') ?? '', effect };
-  });
+  return (node.taints ?? []).map(readTaint).filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute');
 }
 
 /** Follows component-helpers `nodeaffinity.RequiredNodeAffinity.Match`. */

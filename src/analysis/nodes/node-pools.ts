@@ -4,7 +4,7 @@ import { normaliseArchitecture } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABELS, KARPENTER_POOL } from '../../names.ts';
 import { intersect } from '../../placement/images.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
-import { isOfKind } from '../../placement/nodes/node.ts';
+import { isOfKind, readTaint } from '../../placement/nodes/node.ts';
 import { POOL_PAGE, type PoolSettings, taintsNodes } from '../../placement/nodes/pools.ts';
 import type { Taint } from '../../placement/patch/tolerations.ts';
 import { usesTaints } from '../../placement/placing.ts';
@@ -65,17 +65,9 @@ export function readNodePool(object: JsonObject): NodePool | undefined {
     labels,
     openLabels,
     architectures: known.length === 0 ? undefined : intersect(known),
-    taints: readTaints(spec, 'taints'),
-    startupTaints: readTaints(spec, 'startupTaints'),
+    taints: (listAt(spec, 'taints') ?? []).map(readTaint),
+    startupTaints: (listAt(spec, 'startupTaints') ?? []).map(readTaint),
   };
-}
-
-function readTaints(spec: JsonObject, field: string): Taint[] {
-  return (listAt(spec, field) ?? []).map((taint) => ({
-    key: stringAt(taint, 'key') ?? '',
-    value: stringAt(taint, 'value') ?? '',
-    effect: stringAt(taint, 'effect') ?? '',
-  }));
 }
 
 /** Returns what must change in a NodePool to fit the configuration; empty if it fits. */

@@ -2,11 +2,10 @@ import { NEVER } from '../../controllers/image-source.ts';
 import type { ObjectRecord } from '../../controllers/memory.ts';
 import { isoTime } from '../../kit/duration.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
-import { stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import { skipFacts } from '../../placement/eligibility.ts';
 import { isOurTaint, readManaged } from '../../placement/nodes/managed.ts';
-import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import { type Node, nodeArchitecture, readTaint } from '../../placement/nodes/node.ts';
 import { problemsOf } from '../../placement/object-problems.ts';
 import { hasEnded } from '../../placement/objects/containers.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
@@ -32,13 +31,8 @@ export function taintedNodes(nodes: Iterable<Node>, { taints }: Pick<Settings, '
     if (architecture === undefined) continue;
     const managed = readManaged(node.managed);
     const found = (node.taints ?? []).find((taint) => isOurTaint(taint, managed, taints));
-    const [key = '', value = '', effect = ''] = ['key', 'value', 'effect'].map(
-      (field) => found && stringAt(found, field),
-    );
-    pairs.set(JSON.stringify([architecture, key, value, effect]), {
-      architecture,
-      taint: found && { key, value, effect },
-    });
+    const taint = found && readTaint(found);
+    pairs.set(JSON.stringify([architecture, taint]), { architecture, taint });
   }
   return [...pairs.values()];
 }

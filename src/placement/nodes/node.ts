@@ -97,6 +97,12 @@ export function taintKind({ key, effect }: Pick<Taint, 'key' | 'effect'>): strin
   return `${key}:${effect}`;
 }
 
+/** Reads a taint as the API server sent it. */
+export function readTaint(taint: JsonObject): Taint {
+  const [key = '', value = '', effect = ''] = ['key', 'value', 'effect'].map((field) => stringAt(taint, field));
+  return { key, value, effect };
+}
+
 /** Returns whether a taint is of a kind: a node has one of each key and effect. */
 export function isOfKind({ key, effect }: Pick<Taint, 'key' | 'effect'>) {
   return (taint: { readonly key?: unknown; readonly effect?: unknown }) => taint.key === key && taint.effect === effect;
