@@ -88,6 +88,7 @@ describe('DaemonSets that must roll', () => {
     await run('shop/second');
     daemonSets.delete('shop/second');
     await run('shop/second');
+    show('agent');
     expect([controller.holdsTaints('shop/second'), controller.nextToRoll()]).to.deep.equal([false, undefined]);
   });
 
