@@ -1,5 +1,7 @@
 import { expect } from 'chai';
+import type { JsonObject } from '../../src/kit/json.ts';
 import type { Decision } from '../../src/placement/decide.ts';
+import type { ImageAnswer } from '../../src/placement/images.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { requires, term } from './affinities.ts';
 import { type Case, decideCase, failed, input, known, pending, template } from './objects.ts';
@@ -66,6 +68,7 @@ const FALLBACK = { unresolvable: 'fallback', fallback: ['arm64'] } as const;
 const WAIT = { unresolvable: 'wait' } as const;
 const WINDOWS = { os: { name: 'windows' } };
 const NEVER = Number.POSITIVE_INFINITY;
+const index = (platforms: string) => ({ ...known(platforms), isIndex: true });
 
 describe('the decision for a pod whose images are known', () => {
   const many = known('linux/amd64,linux/arm64,linux/s390x');
@@ -310,7 +313,6 @@ describe('a system pod', () => {
 });
 
 describe('the decision for a new or gated pod in a mode with affinity that asks for an architecture', () => {
-  const index = (platforms: string) => ({ ...known(platforms), isIndex: true });
   const MANY = index('linux/amd64,linux/arm64');
   const of = (
     asked: string,
@@ -341,4 +343,35 @@ describe('the decision for a new or gated pod in a mode with affinity that asks 
     ['that is schedulable', of('arm64', { a: MANY }, schedulable), 'arm64 (images)'],
     ['that no node can have', of('x86_64', { a: MANY }), 'hold'],
   ]);
+});
+
+describe('an image volume', () => {
+  const single = (platforms: string) => ({ ...known(platforms), isIndex: false });
+  const artifact = { ...failed(0), code: 'unsupported', isSingleManifest: true };
+  /** Mounts the image v beside a container with the image a. */
+  const mounting = (v: ImageAnswer, settings: Partial<Settings> = {}, more: JsonObject = {}, policy = ''): Case => {
+    const volumes = [{ name: 'data', image: { reference: 'v', ...more } }];
+    return given({ a: BOTH, v }, settings, { containers: [{ image: 'a', imagePullPolicy: policy }], volumes });
+  };
+  check([
+    ['of an index narrows', mounting(index('linux/arm64')), 'arm64 (images)'],
+    ['of an index for another OS', mounting(index('windows/amd64')), 'hold'],
+    ['of which it is not known what it is', mounting(known('linux/arm64')), 'arm64 (images)'],
+    ['of a single manifest does not narrow', mounting(single('linux/arm64')), 'amd64,arm64 (images)'],
+    ['of a single manifest for another OS neither', mounting(single('windows/amd64')), 'amd64,arm64 (images)'],
+    ['of an artifact, which only some runtimes mount', mounting(artifact), 'amd64,arm64 (images)'],
+    ['that is being asked about', mounting(pending), 'wait v'],
+    ['that could not be resolved for long', mounting(failed(300)), 'amd64,arm64 (open)'],
+    ['that is never pulled', mounting(failed(300), {}, { pullPolicy: 'Never' }), 'amd64,arm64 (images)'],
+    ['that an override answers', mounting(failed(300), override('v', 'amd64')), 'amd64 (images)'],
+    [
+      'where no other image narrows',
+      mounting(single('linux/arm64'), {}, {}, 'Never'),
+      'amd64,arm64 (cluster, follows)',
+    ],
+  ]);
+
+  it('is named where it is not known', () => {
+    expect(decideCase(mounting(failed(0)))).to.have.nested.property('failed[0].volume', 'data');
+  });
 });

@@ -94,6 +94,7 @@ describe('the text for operators', () => {
       'image r.example.com/a could not be resolved (denied) at r.example.com: log in first',
     );
     expect(unresolvableNote({ ...what, registry: '' })).to.contain('at no registry');
+    expect(unresolvableNote({ ...what, volume: 'data' })).to.contain('image r.example.com/a of volume data could not');
   });
 
   it('about an image that was not asked for says so, and what the registry answered for others', () => {

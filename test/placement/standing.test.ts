@@ -52,6 +52,13 @@ describe('what archaware wrote to a pod', () => {
     ['tolerations that were left behind, where it only observes', BY_US, both, 'observe'],
     ['tolerations of the same form by the author', [author, wrote('kubectl', TOLERATIONS)], ours, 'taints'],
     ['tolerations at admission', [author], ours, 'both', 'amd64', ours],
+    [
+      'before image volumes were read',
+      BY_US,
+      { ...ours, volumes: [{ name: 'v', image: { reference: 'v' } }] },
+      'taints',
+      'amd64',
+    ],
     ['those of another key', BY_US, { tolerations: [toleration('old=amd64:NoSchedule')] }, 'taints'],
     ['the gate is still there', BY_US, { ...ours, schedulingGates: [GATE] }, 'both'],
     ['an image was changed in a later second', [US, wrote('kubectl-set', IMAGE, 2)], ours, 'taints'],
@@ -80,11 +87,16 @@ describe('what archaware wrote to a pod', () => {
   }
 });
 
-const daemonSet = (images: readonly string[], recorded: string | undefined, metadata: JsonObject = {}) =>
-  readDaemonSet({
+/** An image of a volume is `volume v`. */
+const daemonSet = (images: readonly string[], recorded: string | undefined, metadata: JsonObject = {}) => {
+  const isOfVolume = (image: string) => image.startsWith('volume ');
+  const containers = images.filter((image) => !isOfVolume(image)).map((image) => ({ image }));
+  const volumes = images.filter(isOfVolume).map((text) => ({ name: 'data', image: { reference: text.slice(7) } }));
+  return readDaemonSet({
     metadata: recorded === undefined ? {} : { annotations: { 'archaware.dev/tolerations': recorded } },
-    spec: { template: { metadata, spec: { containers: images.map((image) => ({ image })) } } },
+    spec: { template: { metadata, spec: { containers, volumes } } },
   });
+};
 const record = (images: readonly string[]) =>
   JSON.stringify({ ...recordBasis(daemonSetSubject(daemonSet(images, undefined), settings())), tolerations: [AMD] });
 const RESTARTED = { annotations: { 'kubectl.kubernetes.io/restartedAt': '2026-01-01T00:00:00Z' } };
@@ -117,6 +129,11 @@ describe('what archaware wrote to a template', () => {
     ['the same beside a record without images', ['a'], ALONE, false, {}, stating('all')],
     ['a mode that only observes', ['a'], record(['a']), false, { mode: 'observe' }],
     ['what cannot be read', ['a'], '{"images":', false],
+    // An earlier version did not read volumes.
+    ['an image volume that the record does not have', ['a', 'volume v'], record(['a']), false],
+    ['one that it has', ['a', 'volume v'], record(['a', 'volume v']), true],
+    ["one whose image was a container's", ['a', 'volume v'], record(['a', 'v']), false],
+    ['one beside a record without images', ['a', 'volume v'], ALONE, true],
   ];
   for (const [what, images, recorded, isValid, given = {}, metadata] of rows) {
     it(`${what}: ${isValid ? 'amd64' : 'it is not valid any more'}`, () => {

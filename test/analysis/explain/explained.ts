@@ -18,7 +18,7 @@ export type Given = {
    * The lookup result of each of the pod's images: platforms (`arm64` for `linux/arm64`), or an error code after `!`. A text has those of
    * the images `a`, `b` and so on: `amd64,arm64 !denied`.
    */
-  readonly images?: string | Readonly<Record<string, string>>;
+  readonly images?: string | Readonly<Record<string, string | LookupResult>>;
   readonly kind?: 'Pod' | 'Deployment' | 'DaemonSet';
   readonly applied?: boolean;
   readonly isTemplate?: boolean;
@@ -82,12 +82,13 @@ export function inputOf(given: Given): ExplainInput {
   };
 }
 
-function imagesOf({ images = {} }: Given): Readonly<Record<string, string>> {
+function imagesOf({ images = {} }: Given): Readonly<Record<string, string | LookupResult>> {
   if (typeof images !== 'string') return images;
   return Object.fromEntries(images.split(' ').map((text, index) => ['abcdef'.charAt(index), text]));
 }
 
-function lookup(text: string): LookupResult {
+function lookup(text: string | LookupResult): LookupResult {
+  if (typeof text !== 'string') return text;
   if (text.startsWith('!')) {
     // `!denied pull secret "old"`: the login that was refused.
     const [code = '', ...login] = text.slice(1).split(' ');

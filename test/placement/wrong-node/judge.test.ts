@@ -29,6 +29,8 @@ type Container = {
 type Given = {
   readonly containers: Readonly<Record<string, Container>>;
   readonly init?: Container;
+  /** What the image v of the volume data is. */
+  readonly volume?: ImageAnswer;
   readonly settings?: Partial<Settings>;
   readonly statement?: string;
   readonly os?: string;
@@ -38,6 +40,7 @@ type Given = {
 const [AMD, ARM, BOTH] = [known('linux/amd64'), known('linux/arm64'), known('linux/amd64,linux/arm64')];
 
 const ARM32 = known('linux/arm');
+const index = (platforms: string, isIndex = true): ImageAnswer => ({ ...known(platforms), isIndex }) as ImageAnswer;
 const RUNS_ARM = { compatible: { arm64: ['arm'] } };
 const overriding = (architecture: string) => ({ overrides: [{ pattern: 'app:*', architectures: [architecture] }] });
 
@@ -59,6 +62,7 @@ function find(given: Given) {
       os: { name: given.os ?? 'linux' },
       initContainers: all.filter(isInit).map(specOf),
       containers: all.filter((entry) => !isInit(entry)).map(specOf),
+      volumes: given.volume === undefined ? [] : [{ name: 'data', image: { reference: 'v' } }],
     },
     status: {
       initContainerStatuses: all.filter(isInit).map(statusOf),
@@ -68,6 +72,7 @@ function find(given: Given) {
   const asked: string[] = [];
   const answerOf = ({ image }: { image: string }): ImageAnswer => {
     asked.push(image);
+    if (image === 'v') return given.volume ?? pending;
     const [name = ''] = image.split(/[:@]/);
     const container = all.find(([other]) => other === name)?.[1];
     if (image.includes('@')) return container?.pulled ?? pending;
@@ -133,6 +138,19 @@ describe('a pod on a node of arm64', () => {
     ['that cannot be pulled, its tag for amd64 as of old', { containers: { app: OLD } }, 'unproved'],
     ['that cannot be pulled, and ran from what has arm64', one('pull', AMD, BOTH), 'says-it-runs'],
     ['that cannot be pulled, and states its architectures', { ...one('pull', AMD), statement: 'all' }, 'unproved'],
+
+    // A missing platform of an image volume is reported on the container that mounts it.
+    [
+      'that cannot be pulled, its volume for amd64',
+      { ...one('pull', BOTH, BOTH), volume: index('linux/amd64') },
+      'does-not-run',
+    ],
+    [
+      'that cannot be pulled, all is for both',
+      { ...one('pull', BOTH), volume: index('linux/amd64,linux/arm64') },
+      'says-it-runs',
+    ],
+    ['that cannot be pulled, nothing known of its volume', { ...one('pull', BOTH), volume: failed(1) }, 'says-it-runs'],
 
     // With several containers, the one with the strongest proof is named.
     ['one of whose containers runs', { containers: { good: GOOD, bad: BAD } }, 'bad does-not-run'],
@@ -208,6 +226,21 @@ describe('the note about a pod on a wrong node', () => {
     [
       'has the text of the kubelet, so that it is found',
       one('pull', AMD),
+      'container app has no image for node n1 (arm64): no match for platform in manifest; evicted; app:1 (linux/amd64)',
+    ],
+    [
+      'names the volume at fault',
+      { ...one('pull', BOTH), volume: index('linux/amd64') },
+      'container app cannot start on node n1 (arm64): the image of volume data has no such platform; evicted; app:1 (linux/amd64, linux/arm64); volume data: v (linux/amd64)',
+    ],
+    [
+      'names the volume at fault of a container that ran before',
+      { ...one('pull', BOTH, BOTH), volume: index('linux/amd64') },
+      `container app cannot start on node n1 (arm64): the image of volume data has no such platform; evicted; pulled app@${digest('app')} (linux/amd64, linux/arm64); app:1 (linux/amd64, linux/arm64); volume data: v (linux/amd64)`,
+    ],
+    [
+      'leaves out a volume of a single manifest, which runs anywhere',
+      { ...one('pull', AMD), volume: index('linux/amd64', false) },
       'container app has no image for node n1 (arm64): no match for platform in manifest; evicted; app:1 (linux/amd64)',
     ],
     [
