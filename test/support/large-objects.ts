@@ -8,6 +8,52 @@ export type Parts = {
   readonly status?: JsonObject;
 };
 
+/** A pod that no node takes, so that it costs its author nothing. `index` makes it unlike the others of its flood. */
+export type LargePod = (index: number) => Required<Pick<Parts, 'labels' | 'spec'>>;
+
+const NOWHERE = { nodeSelector: { nowhere: 'x' } };
+const APP = [{ name: 'c', image: 'x.invalid/a:1', imagePullPolicy: 'IfNotPresent' }];
+
+/** 390 KB of tolerations. */
+export const manyTolerations: LargePod = (index) => ({
+  labels: {},
+  spec: {
+    ...NOWHERE,
+    containers: APP,
+    tolerations: list(10_000, (at) => ({ key: `k${at}x${index}`, operator: 'Exists' })),
+  },
+});
+
+/** 700 KB of labels. */
+export const manyLabels: LargePod = (index) => ({
+  labels: Object.fromEntries(list(20_000, (at) => [`label-${at}-of-${index}`, `value-${at}-${index}`])),
+  spec: { ...NOWHERE, containers: APP },
+});
+
+/** 190 KB of names of images, at a host that does not exist. */
+export const manyImages: LargePod = (index) => ({
+  labels: {},
+  spec: {
+    ...NOWHERE,
+    containers: list(256, (at) => ({
+      name: `c${at}`,
+      image: `r.invalid/${'abcdefghij/'.repeat(20)}p${index}/i${at}/${'z'.repeat(480)}:1`,
+      imagePullPolicy: 'IfNotPresent',
+    })),
+  },
+});
+
+/** One of many versions of a template whose labels, statement, images, tolerations and pull secrets each are nearly 4 KB. */
+export const templateVersion: LargePod = (index) => ({
+  labels: { app: 'bomb', id: `${index}`, ...Object.fromEntries(list(390, (at) => [`k${at.toString(36)}`, 'v'])) },
+  spec: {
+    ...NOWHERE,
+    containers: list(10, (at) => ({ name: `c${at}`, image: `r.invalid/${index}/${'y'.repeat(240)}:${at}` })),
+    tolerations: list(100, (at) => ({ key: at === 0 ? `i${index}` : `k${at}`, operator: 'Exists' })),
+    imagePullSecrets: list(15, (at) => ({ name: `s${at}-${index}`.padEnd(230, 's') })),
+  },
+});
+
 function list<T>(length: number, item: (index: number) => T): T[] {
   return Array.from({ length }, (_, index) => item(index));
 }
