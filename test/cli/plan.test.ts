@@ -56,6 +56,24 @@ describe('plan', () => {
     expect((await plan()).stderr).to.not.contain('no node of the cluster has');
   });
 
+  it('names the pods whose successors get another node affinity, and none that have it', async () => {
+    const images = [product.image('app', ['arm64'])];
+    const requirement = (value: string) => ({ key: 'kubernetes.io/arch', operator: 'In', values: [value] });
+    const narrowed = (value: string) => {
+      const required = [requirement(value)];
+      const nodeSelectorTerms = [{ matchExpressions: required }];
+      return {
+        metadata: { annotations: { 'archaware.dev/managed': JSON.stringify({ tolerations: [], required }) } },
+        spec: { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } },
+      };
+    };
+    await product.cluster.createPod({ name: 'plain', images });
+    await product.cluster.createPod({ name: 'right', images, ...narrowed('arm64') });
+    await product.cluster.createPod({ name: 'wrong', images, ...narrowed('amd64') });
+    const { result } = await plan('--placement.mode', 'affinity', '--webhook.enabled');
+    expect(objects(at(result, 'newPods')).map(({ name }) => name)).to.deep.equal(['plain', 'wrong']);
+  });
+
   it('says what placement.publish would do for new pods', async () => {
     expect((await plan('--placement.publish')).stderr).to.match(/once the leader has published .* gives its new pods/);
     const { stderr } = await plan('--placement.publish', '--loops', 'nodes');
