@@ -96,16 +96,10 @@ async function configuredIn(
   const may = (error: unknown) => isTemporary(error) && once.addresses().size > 0;
   const client = createRetryingClient(once, { clock, signal, may });
   const found = await findDeployed(client, installation, signal);
-  switch (found.kind) {
-    case 'unreadable':
-      return refused(found.why);
-    case 'none':
-      note(`archaware is not installed here (no Deployment ${name}); configuration: defaults`);
-      return { ...own, origin: 'defaults' };
-    case 'found':
-      break;
-    default:
-      return found satisfies never;
+  if (found.kind === 'unreadable') return refused(found.why);
+  if (found.kind === 'none') {
+    note(`archaware is not installed here (no Deployment ${name}); configuration: defaults`);
+    return { ...own, origin: 'defaults' };
   }
   const its = await parse(found.words);
   const read = its.configFile === undefined ? undefined : await found.readFile(its.configFile).catch(refusalOf);

@@ -74,9 +74,8 @@ export function readNodePool(object: JsonObject): NodePool | undefined {
 export function nodePoolProblems(pool: NodePool, settings: PoolSettings): NodePoolProblem[] {
   const { key } = settings.taints;
   const startup = pool.startupTaints.find((taint) => taint.key === key);
-  const problems = startup === undefined ? [] : [startupTaint(startup)];
-  const template = templateProblem(pool, settings);
-  return template === undefined ? problems : [...problems, template];
+  const problems = [startup && startupTaint(startup), templateProblem(pool, settings)];
+  return problems.filter((problem) => problem !== undefined);
 }
 
 function startupTaint(taint: Taint): NodePoolProblem {

@@ -111,9 +111,11 @@ function compareImages(
   const setOf = (user: User, when: ComparisonFailure['when']): readonly string[] | undefined => {
     const said = user.said();
     if (said.kind === 'set') return said.architectures;
-    const known = unknown.get(user.image)?.containers ?? [];
-    const failure = failureOf(user, when, said, [...new Set([...known, user.container])]);
-    if (failure !== undefined) unknown.set(user.image, failure);
+    if (said.kind !== 'failed' && said.kind !== 'pending') return undefined;
+    const { image, container } = user;
+    const containers = [...new Set([...(unknown.get(image)?.containers ?? []), container])];
+    const [code, why] = said.kind === 'failed' ? [said.code, said.message] : ['pending', 'its lookup has not ended'];
+    unknown.set(image, { when, containers, image, code, text: `${image} could not be looked up (${code}): ${why}` });
     return undefined;
   };
   const add = (change: Omit<ImageChange, 'containers'>, container: string): void => {
@@ -148,19 +150,8 @@ function compareImages(
 
 /** Returns what uses an image that the workload did not have before. Nothing where an annotation answered for the images before. */
 function changedIn(was: readonly User[], is: readonly User[]): User[] {
-  const kept = new Set(was.flatMap(({ reference }) => reference ?? []));
+  const kept = new Set(was.map(({ reference }) => reference));
   return was.length === 0 ? [] : is.filter(({ reference }) => !kept.has(reference));
-}
-
-function failureOf(
-  { image }: User,
-  when: ComparisonFailure['when'],
-  said: Narrowing,
-  containers: readonly string[],
-): ComparisonFailure | undefined {
-  if (said.kind !== 'failed' && said.kind !== 'pending') return undefined;
-  const [code, why] = said.kind === 'failed' ? [said.code, said.message] : ['pending', 'its lookup has not ended'];
-  return { when, containers, image, code, text: `${image} could not be looked up (${code}): ${why}` };
 }
 
 /** Returns the architectures that all images ran on which are known; undefined if none narrows them. */

@@ -214,17 +214,13 @@ function describeAffinity(affinity: Explanation['affinity']): string[] {
   ];
 }
 
-function describeNodes({ architecture, names, runs, ...fit }: ExplainedNodes, isNew: boolean, isAway: boolean): string {
-  const cannot = runs === false ? 'not all of its images run there' : '';
-  return `${architecture ?? 'unknown architecture'} (${few(names, ', ', MOST_NAMES)}): ${verdict(fit, isNew, isAway, cannot)}`;
+function describeNodes(group: ExplainedNodes, isNew: boolean, isAway: boolean): string {
+  const { architecture = 'unknown architecture', names } = group;
+  return `${architecture} (${few(names, ', ', MOST_NAMES)}): ${verdict(group, isNew, isAway)}`;
 }
 
-function verdict(
-  { fits, reasons, placed }: Pick<ExplainedNodes, 'fits' | 'reasons' | 'placed'>,
-  isNew: boolean,
-  isAway: boolean,
-  cannot: string,
-) {
+function verdict({ fits, reasons, placed, runs }: ExplainedNodes, isNew: boolean, isAway: boolean): string {
+  const cannot = runs === false ? 'not all of its images run there' : '';
   if (isNew ? placed.fits : fits) return cannot === '' ? 'fits' : `fits, though ${cannot}`;
   if (placed.fits) return `fits with the missing tolerations; now: ${reasons.join('; ')}`;
   if (isNew && fits && isAway) return `fits while archaware is away: ${cannot || placed.reasons.join('; ')}`;

@@ -9,7 +9,6 @@ import { type Context, EXIT } from '../../app/surroundings.ts';
 import { valueAt } from '../../config/keys.ts';
 import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
-import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { nearest } from '../../kit/nearest.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
@@ -51,7 +50,7 @@ export async function explain(
     const inCluster = cluster === undefined ? { nodes: undefined } : await readCluster(cluster, context, signal);
     const known = { ...inCluster, settings: toSettings(context.config), namesOf: images.namesOf };
     const world: World = { ...asking, context, home, known };
-    const workloads = given ?? [await readObject(cluster?.client, target, home, signal)];
+    const workloads = given ?? [await readObject(asking, target, home)];
     const explanations = await Promise.all(workloads.map((each) => explainOne(world, each, given === undefined)));
     progress.end();
     const [only] = explanations;
@@ -99,7 +98,7 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
     isTemplate: isInCluster && workload.pod === undefined,
     namespace: await namespaceOf(client, namespace, noteMissing(context.note), signal),
   };
-  const pullSecrets = await pullSecretsOf(client, workload, namespace, input.applied, context.clock, signal);
+  const pullSecrets = await pullSecretsOf(world, input, namespace);
   const asked = imagesToAsk(input);
   const lookups = asked.map(async (image) => [image, await lookUp({ image, namespace, pullSecrets }, world)] as const);
   const found = new Map(await Promise.all(lookups));
@@ -131,13 +130,9 @@ async function connectFor(context: Context, isOptional: boolean) {
   }
 }
 
-async function readObject(
-  client: ApiClient | undefined,
-  target: ObjectTarget,
-  home: string,
-  signal: AbortSignal,
-): Promise<Workload> {
-  if (target.kind === 'files' || client === undefined) throw new ClusterError('there is no cluster to read from');
+async function readObject({ cluster, signal }: Asking, target: ObjectTarget, home: string): Promise<Workload> {
+  if (target.kind === 'files' || cluster === undefined) throw new ClusterError('there is no cluster to read from');
+  const { client } = cluster;
   const { of, name, namespace = home } = target;
   const object = await find(client, pathOf(of, namespace, name), signal);
   const workload = object && readWorkload({ ...object, kind: of });
@@ -181,15 +176,13 @@ async function readPublished({ client, leaseNamespace }: Connection, { config, n
 
 /** Returns the pull secrets. The API server will add the service account's secrets to a pod that is not created yet and names none. */
 async function pullSecretsOf(
-  client: ApiClient | undefined,
-  { template }: Workload,
+  { cluster, context, signal }: World,
+  { workload, applied }: ExplainInput,
   namespace: string,
-  applied: boolean,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  if (applied || template.pullSecrets.length > 0 || client === undefined) return template.pullSecrets;
-  return createServiceAccountReader(client, clock)(namespace, template.serviceAccountName, signal);
+) {
+  const { pullSecrets, serviceAccountName } = workload.template;
+  if (applied || pullSecrets.length > 0 || cluster === undefined) return pullSecrets;
+  return createServiceAccountReader(cluster.client, context.clock)(namespace, serviceAccountName, signal);
 }
 
 /** Reads the pods and workloads in files. Other kinds are left out. Throws {@link ConfigurationError} if there are none. */

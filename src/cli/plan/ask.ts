@@ -110,12 +110,7 @@ async function askOne(
   for (const { name, patch } of daemonSets) {
     const what = { kind: 'DaemonSet', namespace, name } as const;
     const path = pathOf(what);
-    const written = await tried(() =>
-      client.request('patch', `${path}?${DRY_RUN}`, {
-        body: patch,
-        signal,
-      }),
-    );
+    const written = await tried(() => client.request('patch', `${path}?${DRY_RUN}`, { body: patch, signal }));
     if (written.kind === 'refused') refused.push({ ...what, parts: tolerations, message: written.message });
     if (written.kind === 'not-asked') notAsked.add(written.why);
     // The templates of a namespace are seldom judged differently, and each costs three requests.
