@@ -5,9 +5,9 @@ import { type JsonObject, listAt, stringAt, textsAt } from '../../kit/json.ts';
 import type { Override } from '../../oci/deep/find-program.ts';
 import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
-import type { TagResolver } from '../../oci/resolver.ts';
 import { type NamedObject, objectName } from '../../placement/objects/kinds.ts';
 import { readWorkload } from '../../placement/objects/workload.ts';
+import type { Asking } from '../lookups/with-lookups.ts';
 import { insideText, nameOf } from '../output.ts';
 
 /** What the containers of one object start. */
@@ -22,12 +22,9 @@ type Started = NamedObject & Inside & { readonly image: string; readonly contain
 export type DeepCheck = Check & { readonly deep: readonly Started[] };
 
 type ProgramsOptions = {
-  readonly resolver: TagResolver;
   readonly on: readonly string[];
   /** Whether a registry was asked about an image. */
   readonly isAsked: (image: string) => boolean;
-  readonly signal: AbortSignal;
-  readonly onDone: (done: number, total: number) => void;
 };
 
 /** Images whose layers are read at the same time. */
@@ -37,7 +34,8 @@ const AT_ONCE = 4;
 export async function withPrograms(
   check: Check,
   objects: readonly JsonObject[],
-  { resolver, on, isAsked, signal, onDone }: ProgramsOptions,
+  { on, isAsked }: ProgramsOptions,
+  asking: Asking,
 ): Promise<DeepCheck> {
   const starts = objects.flatMap(startsOf);
   const isChecked = (one: Starts): boolean => check.objects.some((object) => nameOf(object) === nameOf(one));
@@ -56,7 +54,7 @@ export async function withPrograms(
   const found = new Map<string, readonly Inside[]>();
   let done = 0;
   await each([...wanted], AT_ONCE, async ([key, { image, os, overrides }]) => {
-    const inside = await lookInside(image, os, [...overrides.values()], { resolver, on, signal });
+    const inside = await lookInside(image, os, on, [...overrides.values()], asking);
     for (const [index, name] of [...overrides.keys()].entries()) {
       found.set(
         `${key} ${name}`,
@@ -64,7 +62,7 @@ export async function withPrograms(
       );
     }
     done += 1;
-    onDone(done, wanted.size);
+    asking.progress.show('images whose layers are read', done, wanted.size);
   });
   const deep = users.flatMap(({ os, containers, ...named }) =>
     containers.flatMap(({ name, image, override }): Started[] =>
@@ -103,8 +101,9 @@ function merged(check: Check, deep: readonly Started[]): DeepCheck {
 async function lookInside(
   image: string,
   os: string,
+  on: readonly string[],
   overrides: readonly Override[],
-  { resolver, on, signal }: Pick<ProgramsOptions, 'resolver' | 'on' | 'signal'>,
+  { resolver, signal }: Asking,
 ): Promise<readonly (readonly Inside[])[]> {
   try {
     const access = accessFor({ image, pullPolicy: '' }, 'default', []);

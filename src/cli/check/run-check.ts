@@ -34,7 +34,7 @@ export async function check(
   const objects = (await readObjects(files, readInput)).map((object) => inNamespace(object, namespace));
   const seen = { columns: context.columns, paint: createPaint(context) };
   return withLookups(context, { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER }, async (asking) => {
-    const { resolver, images, registryOf, progress, signal } = asking;
+    const { images, registryOf, progress } = asking;
     const units = gatherFiles(objects).inventory.units();
     const circumstances = { ...circumstancesOf(config, images, on), assessesAll: true };
     const lookups = createLookups(asking);
@@ -48,8 +48,7 @@ export async function check(
     await lookups.settle();
     const claimed = checkObjects(units, on, circumstances, (image) => lookups.answerTo(withoutSecrets(image)));
     const isAsked = (image: string) => asked.has(image);
-    const onDone = (done: number, total: number) => progress.show('images whose layers are read', done, total);
-    const deep = isDeep ? await withPrograms(claimed, objects, { resolver, on, isAsked, signal, onDone }) : undefined;
+    const deep = isDeep ? await withPrograms(claimed, objects, { on, isAsked }, asking) : undefined;
     const result = deep ?? claimed;
     progress.end();
     for (const line of deep === undefined ? [] : unknownPrograms(deep)) note(printable(line, 1_000));

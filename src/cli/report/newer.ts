@@ -3,8 +3,8 @@ import { accessFor } from '../../controllers/image-source.ts';
 import { each } from '../../kit/fairness/each.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { parseReference } from '../../oci/reference.ts';
-import type { TagResolver } from '../../oci/resolver.ts';
 import type { LookupQuestion } from '../lookups/lookups.ts';
+import type { Asking } from '../lookups/with-lookups.ts';
 
 /** How many images are asked about: those that block most. Each costs a list of tags and up to three lookups. */
 const MOST_IMAGES = 100;
@@ -20,10 +20,8 @@ export type NewerOf = (image: string, target: string) => string | undefined;
 export async function findNewer(
   { images }: Report,
   questionOf: (image: string) => LookupQuestion | undefined,
-  resolver: TagResolver,
-  onDone: (done: number, total: number) => void,
+  { resolver, progress, signal }: Asking,
   onFailed: (image: string, code: string) => void,
-  signal: AbortSignal,
 ): Promise<NewerOf> {
   const blocking = images.filter((each) => Object.keys(each.blocking).length > 0).slice(0, MOST_IMAGES);
   const found = new Map<string, string>();
@@ -55,7 +53,7 @@ export async function findNewer(
       });
     }
     done += 1;
-    onDone(done, blocking.length);
+    progress.show('newer tags', done, blocking.length);
   });
   return (image, target) => found.get(JSON.stringify([image, target]));
 }

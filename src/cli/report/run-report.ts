@@ -72,7 +72,7 @@ async function makeReport(
   gathered: Gathered,
   { files, targets, selector, grouping, newer, prices }: ReportOptions,
 ): Promise<Report> {
-  const { resolver, images, registryOf, progress, signal } = asking;
+  const { images, registryOf } = asking;
   const { inventory, nodes, unread, namespaces } = gathered;
   const lookups = createLookups(asking);
   const circumstances = circumstancesOf(config, images, [], namespaces);
@@ -102,14 +102,8 @@ async function makeReport(
     ),
   );
   const failed: string[] = [];
-  const newerOf = await findNewer(
-    built,
-    (image) => users.get(image),
-    resolver,
-    (done, total) => progress.show('newer tags', done, total),
-    (image, code) => failed.push(`${image} (${code})`),
-    signal,
-  );
+  const onFailed = (image: string, code: string) => failed.push(`${image} (${code})`);
+  const newerOf = await findNewer(built, (image) => users.get(image), asking, onFailed);
   if (failed.length > 0) note(`newer tags are not known of ${few(failed)}`);
   return buildReport({ ...input, newerOf });
 }
