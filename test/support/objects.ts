@@ -43,3 +43,18 @@ export const runs = (pod: unknown): boolean => ['Running', 'Succeeded'].includes
 export const isReady = (pod: unknown): boolean =>
   listAt(pod, 'status', 'conditions').some((each) => at(each, 'type') === 'Ready' && at(each, 'status') === 'True');
 export const isGoing = (object: unknown): boolean => at(object, 'metadata', 'deletionTimestamp') !== undefined;
+
+/** The Lease of the installation, held by a replica for longer than a test takes. */
+export function heldLease(): string {
+  return JSON.stringify({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: 'archaware-controller', namespace: 'archaware' },
+    // The API server takes microseconds.
+    spec: {
+      holderIdentity: 'a',
+      leaseDurationSeconds: 100_000,
+      renewTime: new Date().toISOString().replace('Z', '000Z'),
+    },
+  });
+}
