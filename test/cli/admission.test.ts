@@ -1,13 +1,11 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { microTime } from '../../src/kube/lease.ts';
 import { at, objects, text } from '../simulator/json.ts';
+import { folderForEach } from '../support/folder.ts';
 import { webhookManifest } from '../support/manifest.ts';
 import { PODS, type Product, startProduct, tolerated } from '../support/product.ts';
 
@@ -27,6 +25,7 @@ describe('run with the webhook', () => {
     flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
   });
   afterEach(() => product.stop());
+  const folder = folderForEach();
 
   const run = async (...more: string[]) => {
     const controller = await product.run([...flags, ...more]);
@@ -75,17 +74,20 @@ describe('run with the webhook', () => {
 
   it('is not ready before it listens, with nothing else to wait for', async () => {
     const { certificate, key } = createAuthority('authority').issue('webhook', ['127.0.0.1']);
-    const directory = await mkdtemp(join(tmpdir(), 'archaware-certificates-'));
-    await writeFile(join(directory, 'tls.crt'), certificate);
-    await writeFile(join(directory, 'tls.key'), key);
+    await folder.write({ 'tls.crt': certificate, 'tls.key': key });
     // It listens after its first look at the configuration.
     product.cluster.faults.inject({ method: 'GET', path: /mutatingwebhookconfigurations/, times: 1, delayMs: 2_000 });
-    const alone = ['--leaderElection.enabled=false', '--webhook.certificates', directory, '--webhook.path', '/reviews'];
+    const alone = [
+      '--leaderElection.enabled=false',
+      '--webhook.certificates',
+      folder.at(),
+      '--webhook.path',
+      '/reviews',
+    ];
     await product.run([...flags, ...alone]);
     const socket = connect(port, '127.0.0.1');
     await once(socket, 'connect');
     socket.destroy();
-    await rm(directory, { recursive: true });
   });
 
   it('gates nothing while the leader says that it cannot release pods', async () => {

@@ -1,8 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
+import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { type Product, startProduct } from '../support/product.ts';
 
@@ -12,6 +10,7 @@ describe("the cluster's own configuration", () => {
     product = await startProduct();
   });
   after(() => product.stop());
+  const folder = folderForEach();
 
   const flags = () => ['--kubeconfig', product.cluster.kubeconfig, '--registries.insecure', product.registry.host];
   /** Some registries here do not exist. */
@@ -164,40 +163,22 @@ describe("the cluster's own configuration", () => {
       await new Promise<void>((resolve) => mirror.listen(0, '127.0.0.1', resolve));
       const address = mirror.address();
       const port = typeof address === 'object' && address !== null ? address.port : 0;
-      const directory = await mkdtemp(join(tmpdir(), 'archaware-logins-'));
-      const logins = join(directory, 'config.json');
       const auth = Buffer.from('jane:secret').toString('base64');
-      await writeFile(logins, JSON.stringify({ auths: { 'registry.invalid': { auth } } }));
+      await folder.write({ 'config.json': JSON.stringify({ auths: { 'registry.invalid': { auth } } }) });
       const routes = { endpoints: [`http://127.0.0.1:${port}`], credentials: 'source', fallback: false };
       const registries = { mirrors: { 'registry.invalid': routes } };
       await apply(configMap('archaware', 'settings', { 'config.yaml': JSON.stringify({ registries }) }));
       await product.cluster.createPod({ name: 'private', images: ['registry.invalid/app:1'] });
       try {
-        const own = ['--credentials.dockerConfigFiles', logins];
-        const { stderr } = await runInProcess([
-          'explain',
-          'private',
-          '--registries.timeout',
-          '1s',
-          ...ONCE,
-          ...flags(),
-          ...own,
-        ]);
+        const explain = ['explain', 'private', '--registries.timeout', '1s', ...ONCE];
+        const own = ['--credentials.dockerConfigFiles', folder.at('config.json')];
+        const { stderr } = await runInProcess([...explain, ...flags(), ...own]);
         expect(stderr).to.match(/^not taken from the cluster: registries\.mirrors; /m);
         expect(received, 'with logins of the user').to.deep.equal([]);
-        await runInProcess([
-          'explain',
-          'private',
-          '--registries.timeout',
-          '1s',
-          ...ONCE,
-          '--kubeconfig',
-          product.cluster.kubeconfig,
-        ]);
+        await runInProcess([...explain, '--kubeconfig', product.cluster.kubeconfig]);
         expect(new Set(received), 'without').to.deep.equal(new Set(['none']));
       } finally {
         mirror.close();
-        await rm(directory, { recursive: true });
         await apply(configMap('archaware', 'settings', { 'config.yaml': '' }));
       }
     });

@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
+import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { type Product, startProduct, workload } from '../support/product.ts';
 
@@ -10,30 +8,23 @@ const BOTH = ['amd64', 'arm64'];
 
 describe('check --compare', () => {
   let registry: TestRegistry;
-  let folder: string;
+  const folder = folderForEach();
   beforeEach(async () => {
     registry = await startTestRegistry();
-    folder = mkdtempSync(join(tmpdir(), 'compare-'));
   });
-  afterEach(async () => {
-    await registry.stop();
-    rmSync(folder, { recursive: true });
-  });
+  afterEach(() => registry.stop());
 
   const image = (tag: string, platforms: readonly string[], name = 'coredns') => {
     registry.put(name, tag, platforms);
     return `${registry.host}/${name}:${tag}`;
   };
-  const file = (name: string, text: string) => {
-    const path = join(folder, name);
-    writeFileSync(path, text);
-    return path;
-  };
-  const check = (old: string, now: string, ...args: readonly string[]) =>
-    runInProcess([
-      ...['check', '--compare', file('old.yaml', old), '-f', file('new.yaml', now)],
+  const check = async (old: string, now: string, ...args: readonly string[]) => {
+    await folder.write({ 'old.yaml': old, 'new.yaml': now });
+    return runInProcess([
+      ...['check', '--compare', folder.at('old.yaml'), '-f', folder.at('new.yaml')],
       ...['--registries.insecure', registry.host, ...args],
     ]);
+  };
 
   it('names the architecture that a release dropped, as CoreDNS 1.14.3 did, and exits with 2', async () => {
     const [old, now] = [image('1.14.2', BOTH), image('1.14.3', ['amd64'])];
@@ -161,7 +152,7 @@ describe('check --compare', () => {
 
   it('does not pass where the old manifests hold no workload', async () => {
     const { code, stderr } = await check('# nothing', workload('Deployment', 'dns', [image('1', BOTH)]));
-    expect([code, stderr]).to.deep.equal([3, `archaware: check: no workload found in ${join(folder, 'old.yaml')}\n`]);
+    expect([code, stderr]).to.deep.equal([3, `archaware: check: no workload found in ${folder.at('old.yaml')}\n`]);
   });
 });
 

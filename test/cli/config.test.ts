@@ -1,12 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
+import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
 
 const CONFIG_MAP = 'apiVersion: v1\nkind: ConfigMap\ndata:\n  config.yaml: |\n    taints: {key: "a b"}\n';
 
 describe('the configuration commands read standard input', () => {
+  const { at } = folderForEach();
   it('as a configuration', async () => {
     const { code, stdout, stderr } = await runInProcess(['config', 'validate', '-'], { input: 'taints: {key: x}\n' });
     expect([code, stdout, stderr]).to.deep.equal([0, 'standard input: valid\n', '']);
@@ -78,13 +77,8 @@ describe('the configuration commands read standard input', () => {
   });
 
   it('and an empty directory of label rules is refused', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'archaware-rules-'));
-    try {
-      const { code, stderr } = await runInProcess(['config', 'validate', directory]);
-      expect([code, stderr]).to.deep.equal([3, `archaware: ${directory} is empty, expected files with label rules\n`]);
-    } finally {
-      await rm(directory, { recursive: true });
-    }
+    const { code, stderr } = await runInProcess(['config', 'validate', at()]);
+    expect([code, stderr]).to.deep.equal([3, `archaware: ${at()} is empty, expected files with label rules\n`]);
   });
 
   it('names the actions if there is no such action, and where the tables of other systems are', async () => {

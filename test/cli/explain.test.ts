@@ -1,24 +1,16 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
+import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { type Product, type ProductOptions, startProduct, workload } from '../support/product.ts';
 
 describe('explain', () => {
   let product: Product;
-  let directory: string;
   const start = async (options?: ProductOptions) => {
     product = await startProduct(options);
   };
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-explain-'));
-  });
-  afterEach(async () => {
-    await product?.stop();
-    await rm(directory, { recursive: true });
-  });
+  const { at: path, write } = folderForEach();
+  afterEach(() => product?.stop());
 
   const explain = async (...args: readonly string[]): Promise<JsonObject> => {
     const { code, stdout, stderr } = await product.command(['explain', ...args, '--output', 'json']);
@@ -29,9 +21,8 @@ describe('explain', () => {
   const namespace = (name: string, labels = {}) =>
     product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }));
   const file = async (content: string) => {
-    const name = join(directory, 'given.yaml');
-    await writeFile(name, content);
-    return name;
+    await write({ 'given.yaml': content });
+    return path('given.yaml');
   };
 
   it("names for a held pod what each image lacks, and why no node takes it, in the scheduler's words", async () => {
@@ -165,7 +156,7 @@ describe('explain', () => {
       expect(code).to.equal(0);
       expect(stderr).to.match(/^without a cluster/);
       expect(at(JSON.parse(stdout), 'decision', 'architectures')).to.deep.equal(['arm64']);
-      const kubeconfig = join(directory, 'missing');
+      const kubeconfig = path('missing');
       const named = await runInProcess(['explain', '-f', name, ...insecure, '--kubeconfig', kubeconfig]);
       expect([named.code, named.stdout]).to.deep.equal([3, '']);
     });
@@ -185,11 +176,10 @@ describe('explain', () => {
     it('gives a list of what stands in a directory or in several files, also of one workload', async () => {
       await start();
       const name = await file(workload('Deployment', 'a', [product.image('multi')]));
-      const empty = join(directory, 'service.yaml');
-      await writeFile(empty, JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name: 's' } }));
+      await write({ 'service.yaml': JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name: 's' } }) });
       for (const args of [
-        ['-f', directory],
-        ['-f', name, '-f', empty],
+        ['-f', path()],
+        ['-f', name, '-f', path('service.yaml')],
       ]) {
         const { stdout } = await product.command(['explain', ...args, '-o', 'json']);
         expect(objects(JSON.parse(stdout)).map(({ pod }) => at(pod, 'name'))).to.deep.equal(['a']);

@@ -1,26 +1,20 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { expect } from 'chai';
 import { INDEX, indexOf, reply, type ScriptedServer, startServer } from '../oci/server.ts';
+import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
 
 describe('inspect', () => {
   let server: ScriptedServer;
-  let directory: string;
+  const { at, write } = folderForEach();
   beforeEach(async () => {
     server = await startServer();
-    directory = await mkdtemp(join(tmpdir(), 'verbose-'));
   });
-  afterEach(async () => {
-    await server.stop();
-    await rm(directory, { recursive: true });
-  });
+  afterEach(() => server.stop());
 
   it('prints with -v each request on standard error, with the name of its login and nothing of its content', async () => {
-    const file = join(directory, 'logins.json');
-    await writeFile(file, JSON.stringify({ auths: { [server.host]: { username: 'me', password: 'secret-word' } } }));
+    const auths = { [server.host]: { username: 'me', password: 'secret-word' } };
+    await write({ 'logins.json': JSON.stringify({ auths }) });
     server.on('/token', reply(200, {}, '{"token":"secret-token"}'));
     server.on('/v2/app/manifests/v1', (request, response) => {
       const { authorization } = request.headers;
@@ -32,7 +26,7 @@ describe('inspect', () => {
     });
     const { code, stdout, stderr } = await runInProcess([
       ...['inspect', '-v', '-o', 'json', `${server.host}/app:v1`],
-      ...['--registries.insecure', server.host, '--credentials.dockerConfigFiles', file],
+      ...['--registries.insecure', server.host, '--credentials.dockerConfigFiles', at('logins.json')],
     ]);
     expect(code).to.equal(0);
     expect(JSON.parse(stdout)).to.have.length(1);

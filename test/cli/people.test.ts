@@ -1,7 +1,5 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
+import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { type Product, startProduct, workload } from '../support/product.ts';
 
@@ -9,16 +7,12 @@ const RBAC = 'rbac.authorization.k8s.io';
 
 describe('a person with few rights', () => {
   let product: Product;
-  let directory: string;
+  const { at, write } = folderForEach();
   beforeEach(async () => {
     product = await startProduct();
-    directory = await mkdtemp(join(tmpdir(), 'archaware-people-'));
     await product.cluster.apply(workload('Deployment', 'web', [product.image('web', ['arm64'])]));
   });
-  afterEach(async () => {
-    await product.stop();
-    await rm(directory, { recursive: true });
-  });
+  afterEach(() => product.stop());
 
   /** Binds a ClusterRole to a service account that stands for a person. */
   const grant = async (person: string, role: string, everywhere: boolean) => {
@@ -43,11 +37,10 @@ describe('a person with few rights', () => {
   it('of one namespace gets an explanation without nodes, of an object and of a file, and reads what is missing', async () => {
     // The rights of a namespace alone: a RoleBinding grants the namespaced part of the ClusterRole.
     await grant('developer', 'archaware-reader', false);
-    const file = join(directory, 'web.yaml');
-    await writeFile(file, workload('Deployment', 'web', [product.image('web', ['arm64'])]));
+    await write({ 'web.yaml': workload('Deployment', 'web', [product.image('web', ['arm64'])]) });
     for (const operands of [
       ['-n', 'default', 'deployment/web'],
-      ['-f', file],
+      ['-f', at('web.yaml')],
     ]) {
       const { code, stdout, stderr } = await as('developer', 'explain', ...operands);
       expect(code, stderr).to.equal(0);

@@ -1,9 +1,8 @@
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rename } from 'node:fs/promises';
 import { expect } from 'chai';
 import { stringify } from 'yaml';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
+import { folderForEach } from '../support/folder.ts';
 import { ours } from '../support/objects.ts';
 import { PODS, type Product, startProduct, tolerated } from '../support/product.ts';
 import type { RunningController } from '../support/running.ts';
@@ -11,26 +10,20 @@ import type { RunningController } from '../support/running.ts';
 /** The controller checks the file every two seconds. */
 describe("a change of run's configuration file", () => {
   let product: Product;
-  let directory: string;
-  let file: string;
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-'));
-    file = join(directory, 'config.yaml');
     product = await startProduct();
   });
-  afterEach(async () => {
-    await product.stop();
-    await rm(directory, { recursive: true });
-  });
+  afterEach(() => product.stop());
+  const folder = folderForEach();
 
   /** Replaces the file in one step: a half-written one would be refused, and applied only at the next check. */
   const write = async (configuration: unknown) => {
-    await writeFile(`${file}.next`, typeof configuration === 'string' ? configuration : stringify(configuration));
-    await rename(`${file}.next`, file);
+    await folder.write({ next: stringify(configuration) });
+    await rename(folder.at('next'), folder.at('config.yaml'));
   };
-  const run = async (configuration: unknown, flags: readonly string[] = []) => {
+  const run = async (configuration: unknown) => {
     await write(configuration);
-    const controller = await product.run(['--config', file, ...flags]);
+    const controller = await product.run(['--config', folder.at('config.yaml')]);
     // Before nodes are tainted, a pod without a toleration could be bound.
     await product.eventuallyTainted();
     return controller;

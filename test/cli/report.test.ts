@@ -1,8 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, objects, text } from '../simulator/json.ts';
+import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { type Product, startProduct, workload } from '../support/product.ts';
 
@@ -12,6 +10,7 @@ describe('report', () => {
     product = await startProduct();
   });
   afterEach(() => product.stop());
+  const folder = folderForEach();
 
   /** As somebody who may read everything. */
   const asAdmin = (...args: readonly string[]) =>
@@ -241,22 +240,19 @@ describe('report', () => {
   }
 
   it('reads directories and lists, and every form of output is one of the same report', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'archaware-report-'));
-    try {
-      const items = [JSON.parse(workload('Deployment', 'web', [product.image('both', ['amd64', 'arm64'])]))];
-      await writeFile(join(directory, 'list.json'), JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
-      await writeFile(join(directory, 'README.md'), '# not a manifest');
-      await writeFile(join(directory, 'old.yaml'), workload('Deployment', 'old', [product.image('amd', ['amd64'])]));
-      for (const form of ['table', 'json', 'yaml', 'html']) {
-        const { code, stdout, stderr } = await runInProcess([
-          ...['report', '-f', directory, '--registries.insecure', product.registry.host],
-          ...['--to', 'arm64', '--group-by', 'namespace', '-o', form],
-        ]);
-        expect([code, stderr], form).to.deep.equal([0, '']);
-        expect(stdout, form).to.contain('old');
-      }
-    } finally {
-      await rm(directory, { recursive: true });
+    const items = [JSON.parse(workload('Deployment', 'web', [product.image('both', ['amd64', 'arm64'])]))];
+    await folder.write({
+      'list.json': JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
+      'README.md': '# not a manifest',
+      'old.yaml': workload('Deployment', 'old', [product.image('amd', ['amd64'])]),
+    });
+    for (const form of ['table', 'json', 'yaml', 'html']) {
+      const { code, stdout, stderr } = await runInProcess([
+        ...['report', '-f', folder.at(), '--registries.insecure', product.registry.host],
+        ...['--to', 'arm64', '--group-by', 'namespace', '-o', form],
+      ]);
+      expect([code, stderr], form).to.deep.equal([0, '']);
+      expect(stdout, form).to.contain('old');
     }
   });
 });

@@ -1,10 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { NO_KUBELET } from '../simulator/controllers/kubelet.ts';
 import { at, text } from '../simulator/json.ts';
 import { runBundle } from '../support/controller-process.ts';
+import { folderForEach } from '../support/folder.ts';
 import { ours } from '../support/objects.ts';
 import { needsPosix } from '../support/platforms.ts';
 import { type Product, startProduct, workload } from '../support/product.ts';
@@ -199,6 +197,7 @@ describe('run, if it cannot start', () => {
     product = await startProduct({ nodes: [], speed: 50 });
   });
   afterEach(() => product.stop());
+  const folder = folderForEach();
 
   const line = async (args: readonly string[]) => {
     const { code, stdout, stderr } = await product.command(['run', '--metrics.address', '', ...args]);
@@ -215,14 +214,11 @@ describe('run, if it cannot start', () => {
   });
 
   it('ends its process, although it has begun to watch its configuration file', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'archaware-'));
-    const file = join(directory, 'config.yaml');
-    await writeFile(file, 'webhook:\n  enabled: true\n');
+    await folder.write({ 'config.yaml': 'webhook:\n  enabled: true\n' });
     const taken = ['--metrics.address', '', '--webhook.address', product.registry.host];
-    const { code, stderr } = await runBundle(['run', ...product.flags, '--config', file, ...taken]);
+    const { code, stderr } = await runBundle(['run', ...product.flags, '--config', folder.at('config.yaml'), ...taken]);
     expect(code).to.equal(1);
     expect(stderr).to.contain('webhook.address');
-    await rm(directory, { recursive: true });
   });
 });
 

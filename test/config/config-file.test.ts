@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { parseConfig, readConfigFile } from '../../src/config/config-file.ts';
 import { ConfigurationError } from '../../src/config/shown-problems.ts';
+import { folderForEach } from '../support/folder.ts';
 
 describe('a configuration file', () => {
   const refused: [given: string, text: string, expected: RegExp][] = [
@@ -116,22 +114,20 @@ data:
   });
 
   describe('on disk', () => {
-    const directory = mkdtempSync(join(tmpdir(), 'archaware-config-'));
-    after(() => rmSync(directory, { recursive: true }));
+    const { at, write } = folderForEach();
 
-    it('is read', () => {
-      const name = join(directory, 'c.yaml');
-      writeFileSync(name, '\ufeffa: ü\r\n');
-      expect(readConfigFile(name).value).to.deep.equal({ a: 'ü' });
+    it('is read', async () => {
+      await write({ 'c.yaml': '\ufeffa: ü\r\n' });
+      expect(readConfigFile(at('c.yaml')).value).to.deep.equal({ a: 'ü' });
     });
 
     it('that does not exist is refused in one line', () => {
-      const name = join(directory, 'none.yaml');
+      const name = at('none.yaml');
       expect(() => readConfigFile(name)).to.throw(
         ConfigurationError,
         `configuration file ${name} cannot be read (ENOENT)`,
       );
-      expect(() => readConfigFile(directory)).to.throw(ConfigurationError, `${directory} cannot be read (EISDIR)`);
+      expect(() => readConfigFile(at())).to.throw(ConfigurationError, `${at()} cannot be read (EISDIR)`);
     });
   });
 });

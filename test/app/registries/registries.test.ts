@@ -1,37 +1,28 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { startTestRegistry, type TestRegistry } from '../../simulator/registry/registry.ts';
+import { folderForEach } from '../../support/folder.ts';
 import { ours } from '../../support/objects.ts';
 import { type Product, startProduct } from '../../support/product.ts';
 
 describe("the operator's settings for registries", () => {
   let product: Product;
-  let directory: string;
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-'));
-  });
-  afterEach(async () => {
-    await product.stop();
-    await rm(directory, { recursive: true });
-  });
-  const file = (name: string) => join(directory, name);
+  afterEach(() => product.stop());
+  const { at: file, write } = folderForEach();
   const dockerConfig = (host: string, password: string) =>
     JSON.stringify({ auths: { [host]: { username: 'ops', password } } });
 
   it('place waiting pods as soon as a file of credentials is repaired, and keep the last good content of a broken file', async () => {
     product = await startProduct({ registry: { auth: 'basic', users: { ops: 'right horse' } } });
     const image = product.image('private', ['arm64']);
-    await writeFile(file('config.json'), dockerConfig(product.registry.host, 'wrong horse'));
+    await write({ 'config.json': dockerConfig(product.registry.host, 'wrong horse') });
     const controller = await product.run(['--credentials.dockerConfigFiles', file('config.json')]);
     await product.cluster.createPod({ name: 'waits', images: [image] });
     await product.eventuallyEvent('default', 'ImageUnresolvable', /401/);
 
-    await writeFile(file('config.json'), dockerConfig(product.registry.host, 'right horse'));
+    await write({ 'config.json': dockerConfig(product.registry.host, 'right horse') });
     await product.eventuallyTolerates('default', 'waits', ours('arm64'));
 
-    await writeFile(file('config.json'), '{"auths": ');
+    await write({ 'config.json': '{"auths": ' });
     await product.eventually('the log to tell', async () =>
       controller.logs().some((line) => line.includes('credentials.dockerConfigFiles') && line.includes('"error"')),
     );
@@ -102,7 +93,7 @@ describe("the operator's settings for registries", () => {
       [{ 'docker.io': { endpoints: ['m.test:99999'] } }, /99999/],
     ];
     for (const [index, [mirrors, expected]] of rows.entries()) {
-      await writeFile(file('config.yaml'), JSON.stringify({ registries: { mirrors } }));
+      await write({ 'config.yaml': JSON.stringify({ registries: { mirrors } }) });
       const commands = [
         ['config', 'validate', file('config.yaml')],
         ['config', 'print', '--config', file('config.yaml')],
@@ -120,13 +111,13 @@ describe("the operator's settings for registries", () => {
       }
     }
     // The content of files is checked by the commands that read them.
-    await writeFile(file('config.yaml'), 'credentials: {directory: /nowhere}');
+    await write({ 'config.yaml': 'credentials: {directory: /nowhere}' });
     expect((await product.command(['config', 'validate', file('config.yaml')])).code).to.equal(0);
   });
 
   it('that cannot be read end every command that needs them, with one line', async () => {
     product = await startProduct();
-    await writeFile(file('broken'), 'x = [');
+    await write({ broken: 'x = [' });
     const rows: [key: string, value: string, expected: RegExp][] = [
       ['credentials.dockerConfigFiles', file('gone.json'), /ENOENT/],
       ['credentials.dockerConfigFiles', file('broken'), /JSON/],
