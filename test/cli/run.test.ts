@@ -1,12 +1,10 @@
 import { expect } from 'chai';
-import { NO_KUBELET } from '../simulator/controllers/kubelet.ts';
 import { at, text } from '../simulator/json.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { folderForEach } from '../support/folder.ts';
 import { ours } from '../support/objects.ts';
 import { needsPosix } from '../support/platforms.ts';
 import { type Product, startProduct, workload } from '../support/product.ts';
-import { taintsOf } from '../support/world.ts';
 
 describe('run', () => {
   let product: Product;
@@ -122,26 +120,13 @@ describe('run', () => {
   });
 });
 
-describe('run, while nodes join', () => {
+describe('run, whose leader writes down what it sees', () => {
   let product: Product;
-  // A new architecture counts after a minute.
+  // It is written at most twice in a minute.
   beforeEach(async () => {
     product = await startProduct({ speed: 60 });
   });
   afterEach(() => product.stop());
-
-  it('taints a node that joins, and lets pods that follow the cluster run there', async () => {
-    await product.cluster.createPod({
-      name: 'all',
-      metadata: { annotations: { 'archaware.dev/architectures': 'all' } },
-    });
-    await product.run();
-    await product.eventuallyTolerates('default', 'all', ours('amd64', 'arm64'));
-    await product.cluster.createNode({ name: 's390x-1', architecture: 's390x' });
-    await product.eventuallyTainted();
-    await product.eventuallyTolerates('default', 'all', ours('amd64', 'arm64', 's390x'));
-    expect(taintsOf(await product.get('/api/v1/nodes/s390x-1'))).to.deep.equal(['s390x']);
-  });
 
   it('keeps its status, and a report on a namespace that asks for one, until clean removes both', async () => {
     const path = '/api/v1/namespaces/default';
@@ -160,34 +145,6 @@ describe('run, while nodes join', () => {
     expect([code, await report()]).to.deep.equal([0, '']);
     expect(JSON.stringify(await product.list('/api/v1/namespaces/archaware/configmaps'))).not.to.include('-status"');
     expect(stdout).to.match(/annotations of namespaces +1 +0/);
-  });
-
-  it('taints a new kind of node that is not ready only when it is, if its network may come from a DaemonSet', async () => {
-    await product.cluster.apply(
-      workload('DaemonSet', 'network', [], {
-        template: {
-          containers: [{ name: 'a', image: 'local.example.com/network:1', imagePullPolicy: 'Never' }],
-          tolerations: [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }],
-        },
-      }),
-    );
-    await product.run();
-    await product.eventuallyTainted();
-    const path = '/api/v1/nodes/s390x-1';
-    await product.cluster.createNode({
-      name: 's390x-1',
-      architecture: 's390x',
-      labels: { [NO_KUBELET]: 'true' },
-      waitUntilReady: false,
-    });
-    await product.cluster.createNode({ name: 'amd64-9', architecture: 'amd64' });
-    await product.eventually('the other node to be tainted', async () =>
-      taintsOf(await product.get('/api/v1/nodes/amd64-9')).includes('amd64'),
-    );
-    expect(taintsOf(await product.get(path))).to.deep.equal([]);
-    const conditions = [{ type: 'Ready', status: 'True' }];
-    await product.cluster.request('PATCH', `${path}/status`, { status: { conditions } });
-    await product.eventually('its taint', async () => taintsOf(await product.get(path)).includes('s390x'));
   });
 });
 

@@ -9,6 +9,7 @@ import { type DaemonSet, readDaemonSet } from '../../src/placement/objects/daemo
 import { readPod } from '../../src/placement/objects/pod.ts';
 import { readPodSubject } from '../../src/placement/subject.ts';
 import { answer, container, node, object, owned, report } from '../analysis/readiness/world.ts';
+import { requires } from '../placement/affinities.ts';
 import { settings } from '../placement/objects.ts';
 
 type Workload = {
@@ -67,13 +68,7 @@ function objectsOf({ image, kind, cpu, more, ignored, on }: Workload, name: stri
     own,
     ...on.map((nodeName, index) => {
       const metadata = { uid: `${uid}-${index}`, ...owned(kind, name, uid) };
-      const affinity = {
-        nodeAffinity: {
-          requiredDuringSchedulingIgnoredDuringExecution: {
-            nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [nodeName] }] }],
-          },
-        },
-      };
+      const affinity = requires({ matchFields: [{ key: 'metadata.name', operator: 'In', values: [nodeName] }] });
       const placed = {
         ...pod,
         ...(nodeName === undefined ? {} : { nodeName }),

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { explainPlacement, imagesToAsk } from '../../../src/analysis/explain/explain.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
+import { requires, term } from '../../placement/affinities.ts';
 import { digest, settings, taint, toleration } from '../../placement/objects.ts';
 
 import { BOTH, explained, type Given, IGNORED, inputOf, node, tolerating } from './explained.ts';
@@ -245,10 +246,6 @@ const died = (name: string, message = 'exec /app: exec format error'): JsonObjec
 });
 const CORDONED = node('amd-1', 'amd64', { unschedulable: true });
 
-const requiring = (key: string, operator: string, ...values: string[]): JsonObject => {
-  const nodeSelectorTerms = [{ matchExpressions: [{ key, operator, values }] }];
-  return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } };
-};
 const LABELLED = ['amd64', 'arm64'].map((name) =>
   node(`${name}-1`, name, {}, { 'kubernetes.io/arch': name, 'kubernetes.io/hostname': `${name}-1` }),
 );
@@ -457,7 +454,7 @@ describe('the advice', () => {
       'such a pod that runs, and would come back to the same node',
       {
         images: 'amd64',
-        spec: { nodeName: 'arm64-1', affinity: requiring('kubernetes.io/arch', 'NotIn', 'amd64') },
+        spec: { nodeName: 'arm64-1', affinity: requires(term('arch NotIn amd64')) },
         nodes: LABELLED,
       },
       [
@@ -670,10 +667,8 @@ describe('explain in a mode with affinity', () => {
   });
 
   it("does not change the pod's own affinity", () => {
-    const expressions = [{ key: 'kubernetes.io/arch', operator: 'NotIn', values: ['s390x'] }];
-    const required = { nodeSelectorTerms: [{ matchExpressions: expressions }] };
-    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: required };
-    const { affinity } = explained({ images, applied: false, settings: BOTH, spec: { affinity: { nodeAffinity } } });
+    const spec = { affinity: requires(term('arch NotIn s390x')) };
+    const { affinity } = explained({ images, applied: false, settings: BOTH, spec });
     expect(affinity?.required.map(({ present }) => present)).to.deep.equal([true]);
   });
 

@@ -1,21 +1,11 @@
 import { expect } from 'chai';
 import { otherDaemonSetNote, untoleratingDaemonSets } from '../../../src/analysis/workloads/overview.ts';
-import type { Decision } from '../../../src/placement/decide.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
-import { settings, toleration } from '../../placement/objects.ts';
+import { place, settings, toleration } from '../../placement/objects.ts';
 
 const KRUISE = 'apps.kruise.io/v1alpha1';
-const BOTH: Decision = {
-  kind: 'place',
-  architectures: ['amd64', 'arm64'],
-  basis: 'images',
-  followsCluster: false,
-  os: undefined,
-  failed: [],
-  unknown: [],
-  images: [],
-};
+const BOTH = place(['amd64', 'arm64']);
 const OURS = [{ manager: 'archaware-controller', fieldsV1: { 'f:spec': { 'f:tolerations': {} } } }];
 
 type Given = {

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import type { Occurrence } from '../../../src/kube/events.ts';
 import type { Decision } from '../../../src/placement/decide.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
-import { node, settings, taint } from '../../placement/objects.ts';
+import { node, place, settings, taint } from '../../placement/objects.ts';
 
 const pod = (spec: JsonObject = {}, status: JsonObject = {}): Pod =>
   readPod({
@@ -17,10 +17,7 @@ const pod = (spec: JsonObject = {}, status: JsonObject = {}): Pod =>
 const record = (decision: ObjectRecord['decision'], notes?: ObjectRecord['notes']): ObjectRecord =>
   Object.assign(createRecords().of('shop/web', 'u'), { decision, notes });
 
-const PLACE: Decision = {
-  ...{ kind: 'place', architectures: ['amd64'], basis: 'images', followsCluster: false, os: undefined },
-  ...{ failed: [], unknown: [], images: [] },
-};
+const PLACE = place(['amd64']);
 const FAILED = {
   image: 'app:1',
   code: 'not-found',

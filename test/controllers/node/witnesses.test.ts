@@ -35,21 +35,6 @@ describe('the architectures that nodes are witnesses for', () => {
     expect(witnesses.architectures()).to.deep.equal([]);
   });
 
-  it('do not change however often a kubelet changes its report', async () => {
-    const clock = createHandClock();
-    const witnesses = createWitnesses(clock);
-    let before = of('liar', 'amd64');
-    witnesses.seen({ now: before, before: undefined }, true);
-    const known = witnesses.architectures();
-    for (const name of ['riscv64', 's390x', 'zz1', 'amd64', 'wasm']) {
-      const now = of('liar', name);
-      witnesses.seen({ now, before }, false);
-      before = now;
-      await clock.advance(120_000);
-      expect(witnesses.architectures(), name).to.equal(known);
-    }
-  });
-
   it('forget the node that another one of the same name replaces', async () => {
     const clock = createHandClock();
     const witnesses = createWitnesses(clock);

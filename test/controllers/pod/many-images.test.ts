@@ -1,55 +1,19 @@
 import { expect } from 'chai';
-import type { ImageSource } from '../../../src/controllers/image-source.ts';
-import { createPodController } from '../../../src/controllers/pod/controller.ts';
 import { createController } from '../../../src/kube/control-loop.ts';
-import { createStore } from '../../../src/kube/watch/collection.ts';
-import type { Namespace } from '../../../src/placement/objects/namespace.ts';
-import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
-import { settings } from '../../placement/objects.ts';
-import { createHandClock } from '../hand-clock.ts';
+import { known } from '../../placement/objects.ts';
+import { arrangePod, KEY } from './world.ts';
 
-const IMAGES = 60;
-const KEY = 'shop/p';
+const IMAGES = Array.from({ length: 60 }, (_, index) => `i${index}`);
 
 describe('a pod with many images', () => {
   it('is decided once for many answers', async () => {
-    const clock = createHandClock();
-    const pods = createStore<Pod>();
-    const namespaces = createStore<Namespace>();
-    namespaces.put('shop', { name: 'shop', uid: 'n', resourceVersion: '1', labels: {}, preferred: undefined });
-    const containers = Array.from({ length: IMAGES }, (_, index) => ({ name: `c${index}`, image: `i${index}` }));
-    const metadata = { name: 'p', namespace: 'shop', uid: 'u', resourceVersion: '1', generation: 1 };
-    pods.put(KEY, readPod({ metadata, spec: { containers } }));
-    const answered = new Set<string>();
-    const asked = new Map<string, number>();
-    const images: ImageSource = {
-      answer({ image }) {
-        asked.set(image, (asked.get(image) ?? 0) + 1);
-        if (!answered.has(image)) return { kind: 'pending' };
-        return { kind: 'known', platforms: [{ os: 'linux', architecture: 'arm64' }] };
-      },
-      namesOf: (image) => [image],
-      unusableSecrets: () => [],
-      canonicalOf: (image) => image,
-    };
-    const pod = createPodController({
-      pods,
-      namespaces,
-      settings: () => settings(),
-      clusterArchitectures: () => ['amd64', 'arm64'],
-      images,
-      write: async () => ({ kind: 'written', object: { metadata: { ...metadata, resourceVersion: '2' } } }),
-      events: { emit: () => true },
-      clock,
-      isPaced: true,
-      onTurn() {},
-      onDecided() {},
-    });
+    const { clock, put, asked, world, controller } = arrangePod();
+    put({ spec: { containers: IMAGES.map((image) => ({ name: image, image })) } });
     const outcomes: string[] = [];
     const { enqueue, enqueueAfter, idle, run } = createController({
       name: 'pod',
       workers: 1,
-      reconcile: pod.reconcile,
+      reconcile: controller.reconcile,
       clock,
       isUrgent: () => true,
       onOutcome: (_key, _seconds, { outcome }) => outcomes.push(outcome),
@@ -63,15 +27,14 @@ describe('a pod with many images', () => {
 
     enqueue(KEY);
     await settle();
-    const wanted = [...asked.keys()];
-    expect(wanted).to.have.length(IMAGES);
-    for (const image of wanted) {
-      answered.add(image);
-      for (const { key, inMs } of pod.lookupEnded(image)) enqueueAfter(key, inMs);
+    expect(asked).to.have.members(IMAGES);
+    for (const image of IMAGES) {
+      world.answers[image] = known('linux/arm64');
+      for (const { key, inMs } of controller.lookupEnded(`canonical/${image}`)) enqueueAfter(key, inMs);
       await settle();
     }
     expect(outcomes).to.deep.equal(['waiting', 'written']);
-    expect([...asked.values()].every((times) => times === 2)).to.equal(true);
+    expect(asked).to.have.members([...IMAGES, ...IMAGES]);
     end.abort();
     await running;
   });

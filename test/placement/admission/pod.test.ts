@@ -234,21 +234,6 @@ describe('preferences by source, the first wins', () => {
   ]);
 });
 
-describe('a policy at admission', () => {
-  it('decides for the pods that it matches', () => {
-    const own: Policy = {
-      name: 'arm',
-      namespaces: undefined,
-      namespaceSelector: [{ key: 'team', operator: 'in', values: ['a'] }],
-      podSelector: [{ key: 'app', operator: 'exists', values: [] }],
-      settings: settings({ mode: 'affinity', schedulable: ['arm64'] }),
-    };
-    const given = { ...affinity({ policies: [own] }), namespace: { labels: { team: 'a' } } };
-    expect(placement(review(pod({}, { labels: { app: 'x' } }), given).after)).to.include('arch In arm64;');
-    expect(placement(review(pod(), given).after)).to.include('arch In amd64,arm64;');
-  });
-});
-
 describe('the label with the verdict, where it is on', () => {
   const labelled = (object: JsonObject, given: Circumstances) => {
     const all = { ...admissionOf(object, given), isLabelled: true };

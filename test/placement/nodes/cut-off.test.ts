@@ -1,44 +1,25 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { isCutOff, isTaintedFor, unreadyNodesOf, wantsPodOn } from '../../../src/placement/nodes/cut-off.ts';
-import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
-import { settings } from '../objects.ts';
+import { requires, term } from '../affinities.ts';
+import { node as anyNode, settings } from '../objects.ts';
 
 const { taints } = settings();
 const KEY = 'supported-arch';
 const GPU = { key: 'gpu', value: 'yes', effect: 'NoSchedule' };
 
-function node(
-  given: { architecture?: string; labels?: JsonObject; taints?: JsonObject[]; ready?: boolean } = {},
-): Node {
-  const { architecture = 'amd64', labels = {}, ready = true } = given;
-  return readNode({
-    metadata: { name: 'n1', labels: { 'kubernetes.io/arch': architecture, ...labels } },
-    spec: { taints: given.taints ?? [] },
-    status: {
-      nodeInfo: { architecture },
-      conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }],
-    },
-  });
-}
-
+const node = (given: Parameters<typeof anyNode>[0] = {}) => anyNode({ architecture: 'amd64', ...given });
 const daemonSet = (spec: JsonObject = {}) => readDaemonSet({ spec: { template: { spec } } });
-const required = (key: string, values: string[]) => ({
-  nodeAffinity: {
-    requiredDuringSchedulingIgnoredDuringExecution: {
-      nodeSelectorTerms: [{ matchExpressions: [{ key, operator: 'In', values }] }],
-    },
-  },
-});
+const IN_POOL = { affinity: requires(term('pool In a')) };
 
 describe('a DaemonSet wants a pod on a node', () => {
   const rows: [what: string, wants: boolean, spec: JsonObject, node: Parameters<typeof node>[0]][] = [
     ['without demands', true, {}, {}],
     ['whose label its selector names', true, { nodeSelector: { pool: 'a' } }, { labels: { pool: 'a' } }],
     ['without the label that its selector names', false, { nodeSelector: { pool: 'a' } }, {}],
-    ['that its affinity names', true, { affinity: required('pool', ['a']) }, { labels: { pool: 'a' } }],
-    ['that its affinity does not name', false, { affinity: required('pool', ['a']) }, { labels: { pool: 'b' } }],
+    ['that its affinity names', true, IN_POOL, { labels: { pool: 'a' } }],
+    ['that its affinity does not name', false, IN_POOL, { labels: { pool: 'b' } }],
     ['with a taint of others', false, {}, { taints: [GPU] }],
     [
       'with a taint of others that it tolerates',

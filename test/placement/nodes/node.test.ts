@@ -3,13 +3,7 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import { parseSelector } from '../../../src/kit/label-syntax.ts';
 import { cleanNode, decideNode } from '../../../src/placement/nodes/decide-node.ts';
 import { isOurTaint, readManaged, writeManaged } from '../../../src/placement/nodes/managed.ts';
-import {
-  architecturesOf,
-  isSameNode,
-  type Node,
-  nodeArchitecture,
-  readNode,
-} from '../../../src/placement/nodes/node.ts';
+import { isSameNode, type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { node, settings, taint } from '../objects.ts';
 
@@ -276,20 +270,6 @@ describe('a taint with the configured key and effect', () => {
       expect(isOurTaint(what, { taints: [what] }, what)).to.equal(true);
     });
   }
-});
-
-describe("the cluster's architectures", () => {
-  it('are those of its nodes, sorted, without duplicates, deleted nodes and unknown ones', () => {
-    const nodes = [
-      node({ architecture: 's390x', deleting: true }),
-      node({ architecture: 'arm64' }),
-      node({ architecture: 'x86_64' }),
-      node({ architecture: '' }),
-      node({ architecture: 'amd64' }),
-    ];
-    expect(architecturesOf(nodes)).to.deep.equal(['amd64', 'arm64']);
-    expect(nodes.map(nodeArchitecture)).to.deep.equal(['s390x', 'arm64', 'amd64', undefined, 'amd64']);
-  });
 });
 
 describe('two readings of a node', () => {

@@ -82,14 +82,17 @@ describe("the cluster's architectures at one moment", () => {
     node({ architecture: 's390x', ready: false }),
     node({ architecture: 'ppc64le', ready: false, taints: [taint('any=ppc64le:NoSchedule')] }),
     node({ architecture: 'arm64' }),
+    node({ architecture: 'aarch64' }),
+    node({ architecture: '' }),
+    node({ architecture: 'amd64' }),
     node({ architecture: 'evil-1' }),
     node({ architecture: 'riscv64', deleting: true }),
   ];
-  it('are those that count', () => {
-    expect(architecturesOf(nodes)).to.deep.equal(['arm64', 'ppc64le']);
+  it('are those that count, sorted, without duplicates', () => {
+    expect(architecturesOf(nodes)).to.deep.equal(['amd64', 'arm64', 'ppc64le']);
   });
   it('are fewer than those that nodes report', () => {
-    expect(reportedBy(nodes)).to.deep.equal(['arm64', 'evil-1', 'ppc64le', 's390x']);
+    expect(reportedBy(nodes)).to.deep.equal(['amd64', 'arm64', 'evil-1', 'ppc64le', 's390x']);
   });
 });
 

@@ -7,15 +7,12 @@ import {
   isOtherDaemonSet,
   shownKind,
 } from '../../../src/placement/objects/kinds.ts';
+import { expression, requires, term } from '../affinities.ts';
 
 const KRUISE = 'apps.kruise.io/v1alpha1';
-const nodes = (...values: readonly string[]) => ({
-  matchFields: [{ key: 'metadata.name', operator: 'In', values }],
-});
-const IN_ZONE = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] };
-const required = (...nodeSelectorTerms: readonly JsonObject[]): JsonObject => ({
-  affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
-});
+const nodes = (...names: readonly string[]) => ({ matchFields: [expression(`metadata.name In ${names}`)] });
+const IN_ZONE = term('zone In a');
+const required = (...terms: readonly JsonObject[]): JsonObject => ({ affinity: requires(...terms) });
 
 describe('the kind of an owner', () => {
   type Row = readonly [kind: string, apiVersion: string, shown: string, is: 'served' | 'other' | 'none'];
