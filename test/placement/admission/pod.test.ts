@@ -217,8 +217,8 @@ describe('preferences by source, the first wins', () => {
   const policy = (preferred: Settings['preferred']): Policy => ({
     name: 'team',
     namespaces: ['shop'],
-    namespaceSelector: [],
-    podSelector: [],
+    namespaceSelector: [{ key: 'team', operator: 'in', values: ['a'] }],
+    podSelector: [{ key: 'app', operator: 'exists', values: [] }],
     settings: settings({ mode: 'affinity', preferred }),
   });
   const prefer = (text: string) => `patched: affinity arch In amd64,arm64; prefers ${text}; ${NOTED}`;
@@ -226,11 +226,14 @@ describe('preferences by source, the first wins', () => {
     ...affinity({ preferred: { arm64: 1 }, policies: [policy({ arm64: 2 })] }),
     namespace: { preferred: 'arm64=3' },
   };
+  const web = pod({}, { labels: { app: 'web' } });
+  const ofTeam = { ...all, namespace: { labels: { team: 'a' } } };
   check([
     ["the pod's label", pod({}, { labels: label }), all, prefer('arch In arm64 (100)')],
     ["its namespace's annotation", pod(), all, prefer('arch In arm64 (3)')],
-    ['its policy', pod(), { ...all, namespace: {} }, prefer('arch In arm64 (2)')],
-    ['the configuration', pod(), affinity({ preferred: { arm64: 1 } }), prefer('arch In arm64 (1)')],
+    ['its policy', web, ofTeam, prefer('arch In arm64 (2)')],
+    ['the configuration, for a pod that no policy selects', pod(), ofTeam, prefer('arch In arm64 (1)')],
+    ['for one in a namespace that none selects', web, { ...all, namespace: {} }, prefer('arch In arm64 (1)')],
   ]);
 });
 
