@@ -58,21 +58,3 @@ export function toSettings(config: Config): Settings {
 export function loopsThatRun({ loops, placement }: Pick<Config, 'loops' | 'placement'>): Config['loops'] {
   return placement.mode === 'observe' ? loops.filter((loop) => loop !== 'nodes' && loop !== 'labels') : loops;
 }
-
-/** Creates the holder of the configuration in force, which only a reload replaces. `start`: the configuration of the start. */
-export function createInForce(start: Config) {
-  let config = start;
-  let settings = toSettings(start);
-  return {
-    config: (): Config => config,
-    settings: (): Settings => settings,
-    /** Reads the settings of another configuration. The function that is returned puts it into force. */
-    prepare(next: Config): () => void {
-      const read = toSettings(next);
-      return () => {
-        config = next;
-        settings = read;
-      };
-    },
-  };
-}

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { absentArchitectureLog } from '../../config/absent.ts';
 import { concernsRegistries } from '../../config/reload.ts';
 import type { Config } from '../../config/schema.ts';
-import { createInForce } from '../../config/settings.ts';
+import { toSettings } from '../../config/settings.ts';
 import { createImageSource } from '../../controllers/image-source.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import type { Watches } from '../../controllers/watches.ts';
@@ -16,6 +16,7 @@ import { EVERYBODY, type ImageCache } from '../../oci/cache.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { readReference } from '../../oci/reference.ts';
 import { architecturesOf, readAnswers } from '../../placement/publish/known-images.ts';
+import type { Settings } from '../../placement/settings.ts';
 import { checkLeaseNamespace } from '../connect.ts';
 import { createPullSecretReader, createSecretProblems } from '../registries/pull-secrets.ts';
 import { createRegistries } from '../registries/registries.ts';
@@ -37,7 +38,8 @@ export async function createRunning(base: Base, watches: Watches) {
   const { name } = config.leaderElection;
   const regarding: Regarding = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', namespace, name, uid: '' };
   const leadership = await prepareToLead(base, identity);
-  const inForce = createInForce(config);
+  /** Only a reload replaces it. */
+  let inForce = { config, settings: toSettings(config) };
   if (config.placement.publish) await readPublished(base, base.cache);
   const { registries, secretProblem } = await openRegistries(base);
   const { resolver } = registries;
@@ -47,7 +49,7 @@ export async function createRunning(base: Base, watches: Watches) {
 
   /** Logs the architectures that the configuration names and no node has. Logs nothing before all nodes are listed. */
   function logAbsent(): void {
-    if (watches.notSynced().length === 0) logAbsentOf(inForce.config(), watches.nodes.store.values());
+    if (watches.notSynced().length === 0) logAbsentOf(inForce.config, watches.nodes.store.values());
   }
 
   return {
@@ -55,7 +57,7 @@ export async function createRunning(base: Base, watches: Watches) {
     identity,
     /** The object for Events that are about archaware itself. */
     regarding,
-    settings: inForce.settings,
+    settings: (): Settings => inForce.settings,
     labelRules: labels.rules,
     resolver,
     images: createImageSource(resolver, secretProblem),
@@ -70,9 +72,9 @@ export async function createRunning(base: Base, watches: Watches) {
     },
     /** Applies changed keys. If it throws, it has changed nothing. */
     async apply(next: Config, changed: readonly string[]): Promise<void> {
-      const putIntoForce = inForce.prepare(next);
+      const read = { config: next, settings: toSettings(next) };
       if (changed.some(concernsRegistries)) await registries.replace(next);
-      putIntoForce();
+      inForce = read;
       log.level = next.log.level;
       logAbsent();
       loops?.settingsChanged();

@@ -5,36 +5,15 @@ import type { Price, Prices } from '../../analysis/readiness/price.ts';
 import type { Grouping } from '../../analysis/readiness/tally.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { codeOf, messageOf } from '../../kit/errors.ts';
-import type { Selector } from '../../kit/label-syntax.ts';
 import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';
 import type { Invocation } from '../command.ts';
 import { readLookupTimeout, readNamespaceFlag, readSelectorFlag } from '../flags.ts';
 
 /** What `report` was asked, apart from its configuration. */
-export type ReportOptions = {
-  readonly form: string;
-  /** Undefined: every architecture that could be a target. */
-  readonly targets: readonly string[] | undefined;
-  /** Empty: the cluster. */
-  readonly files: readonly string[];
-  /** Undefined: all namespaces. */
-  readonly namespace: string | undefined;
-  readonly selector: Selector;
-  /** As it was given; empty: none. */
-  readonly selectorText: string;
-  readonly grouping: Grouping | undefined;
-  readonly newer: boolean;
-  /** From 0 to 100. */
-  readonly failUnder: number | undefined;
-  readonly lookupTimeoutMs: number | undefined;
-  /** Whether the text is for the people of one namespace. */
-  readonly forTeam: boolean;
-  /** Undefined: no price was given. */
-  readonly prices: Prices | undefined;
-};
+export type ReportOptions = ReturnType<typeof reportOptions>;
 
 /** Reads the flags of `report`. Throws ConfigurationError. */
-export function reportOptions(invocation: Invocation): ReportOptions {
+export function reportOptions(invocation: Invocation) {
   const { text, texts, isSet, form } = invocation;
   const targets = readArchitectures('--to', texts('to'));
   const namespace = readNamespaceFlag('report', invocation);
@@ -46,16 +25,22 @@ export function reportOptions(invocation: Invocation): ReportOptions {
   }
   return {
     form,
+    /** Undefined: every architecture that could be a target. */
     targets,
+    /** Empty: the cluster. */
     files: texts('file'),
+    /** Undefined: all namespaces. */
     namespace,
     selector: readSelectorFlag(text('selector')),
+    /** As it was given; empty: none. */
     selectorText: text('selector') ?? '',
     grouping: readGrouping(text('group-by')),
     newer: isSet('newer'),
     failUnder,
     lookupTimeoutMs: readLookupTimeout(invocation),
+    /** Whether the text is for the people of one namespace. */
     forTeam: readForTeam(invocation, namespace),
+    /** Undefined: no price was given. */
     prices: readPrices(invocation, targets),
   };
 }
@@ -84,6 +69,7 @@ function readForTeam({ isSet, form }: Invocation, namespace: string | undefined)
   throw new ConfigurationError([`--for-team: got ${got}, expected --namespace NAME, and --output table, json or yaml`]);
 }
 
+/** Reads a number from 0 to 100. */
 function readPercentage(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const value = Number(text.replace(/(?<!\s)\s*%$/, ''));
