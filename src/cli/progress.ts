@@ -1,14 +1,7 @@
 import type { Surroundings } from '../app/surroundings.ts';
 
 /** Shows how far long work is, on standard error. */
-export type Progress = {
-  /** Call after each step. `total`: undefined if it is not known. */
-  show(what: string, done: number, total?: number): void;
-  /** Shows that the work waits for somebody: on a terminal in place of the bar, elsewhere as a line, the first for each name at once. */
-  wait(name: string, line: string): void;
-  /** Removes the bar. Call it before anything else is printed. */
-  end(): void;
-};
+export type Progress = ReturnType<typeof createProgress>;
 
 /** Milliseconds between two pictures of the bar, and between two lines where there is no terminal. */
 const BAR_MS = 100;
@@ -19,7 +12,7 @@ const CELLS = 20;
  * Creates a progress: a bar on a terminal, elsewhere a line every few seconds. Work that ends before the first line is due shows
  * nothing there. It has no timer: something is shown only when a step ends.
  */
-export function createProgress({ clock, note, status }: Pick<Surroundings, 'clock' | 'note' | 'status'>): Progress {
+export function createProgress({ clock, note, status }: Pick<Surroundings, 'clock' | 'note' | 'status'>) {
   let last = clock.monotonic() - (status === undefined ? 0 : BAR_MS);
   let isShown = false;
   const waitedFor = new Set<string>();
@@ -32,17 +25,20 @@ export function createProgress({ clock, note, status }: Pick<Surroundings, 'cloc
     return true;
   };
   return {
-    wait(name, line) {
+    /** Shows that the work waits for somebody: on a terminal in place of the bar, elsewhere as a line, the first for each name at once. */
+    wait(name: string, line: string): void {
       if (!isDue() && (status !== undefined || waitedFor.has(name))) return;
       waitedFor.add(name);
       (status ?? note)(line);
     },
-    show(what, done, total) {
+    /** Call after each step. `total`: undefined if it is not known. */
+    show(what: string, done: number, total?: number): void {
       if (!isDue()) return;
       if (status === undefined) note(total === undefined ? `${what}: ${done}` : `${what}: ${done} of ${total}`);
       else status(barText(what, done, total));
     },
-    end() {
+    /** Removes the bar. Call it before anything else is printed. */
+    end(): void {
       if (isShown) status?.('');
     },
   };

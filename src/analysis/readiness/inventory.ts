@@ -18,14 +18,7 @@ export type Unit = Pick<Candidate, 'kind' | 'namespace' | 'name' | 'labels'> & {
 };
 
 /** Collects objects, and counts what an owner owns once, at the top owner. */
-export type Inventory = {
-  /** Takes an object in any order; owners first save memory. */
-  add(object: JsonObject): void;
-  /** Returns the workloads, sorted by namespace, kind and name. */
-  units(): Unit[];
-  /** Returns the pods that wait for a node, those that wait longest first. */
-  waiting(): PodWithoutNode[];
-};
+export type Inventory = ReturnType<typeof createInventory>;
 
 /**
  * The kinds that are counted at their owner. Other kinds may have an owner as well (an operator's custom resource), but people
@@ -44,7 +37,7 @@ type Family = {
 };
 
 /** Creates an empty inventory. */
-export function createInventory(): Inventory {
+export function createInventory() {
   const tops: Candidate[] = [];
   /** The uids of everything that was read. What one of these owns is counted there. */
   const read = new Set<string>();
@@ -72,7 +65,8 @@ export function createInventory(): Inventory {
   }
 
   return {
-    add(object) {
+    /** Takes an object in any order; owners first save memory. */
+    add(object: JsonObject): void {
       // Nearly all pods end here, before anything is made of them.
       const readFrom = object.kind === 'Pod' ? readOwner(objectAt(object, 'metadata'))?.uid : undefined;
       placed.add(object, readFrom);
@@ -88,8 +82,10 @@ export function createInventory(): Inventory {
       if (owner !== undefined && OWNED.has(kind)) adopt(owner, candidate);
       else tops.push(candidate);
     },
+    /** Returns the pods that wait for a node, those that wait longest first. */
     waiting: placed.waiting,
-    units() {
+    /** Returns the workloads, sorted by namespace, kind and name. */
+    units(): Unit[] {
       const runsOn = placed.byWorkload();
       const own = tops.map((top) => ({ ...named(top), parts: [top], runsOn: runsOn(top.uid) }));
       const orphaned = [...families.values()]

@@ -18,18 +18,10 @@ const GIBIBYTE = 1024 ** 3;
 type Costed = Pick<ReportedWorkload, 'cpu' | 'memory'>;
 
 /** Says what workloads cost for a month. */
-export type Costs = {
-  /**
-   * What a workload costs where its pods run now. What is on no node yet counts like the rest of the workload; where nothing runs, at
-   * the first price that was given. Undefined: the price of one of its nodes is not known.
-   */
-  readonly now: (workload: Costed, runsOn: ReadonlyMap<string, number>) => number | undefined;
-  /** What it costs once all of it runs on a target; undefined: the target has no price. */
-  readonly on: (workload: Costed, target: string) => number | undefined;
-};
+export type Costs = ReturnType<typeof createCosts>;
 
 /** Creates this from prices and the nodes of the cluster (none: files). */
-export function createCosts({ byArchitecture, byLabel }: Prices, nodes: readonly Node[]): Costs {
+export function createCosts({ byArchitecture, byLabel }: Prices, nodes: readonly Node[]) {
   const prices = new Map(nodes.map((node) => [node.name, priceOfNode(node)]));
   const targets = new Map<string, Price | undefined>();
   const first = byArchitecture.values().next().value;
@@ -48,7 +40,11 @@ export function createCosts({ byArchitecture, byLabel }: Prices, nodes: readonly
   }
 
   return {
-    now(workload, runsOn) {
+    /**
+     * What a workload costs where its pods run now. What is on no node yet counts like the rest of the workload; where nothing runs, at
+     * the first price that was given. Undefined: the price of one of its nodes is not known.
+     */
+    now(workload: Costed, runsOn: ReadonlyMap<string, number>): number | undefined {
       let [pods, sum] = [0, 0];
       if (nodes.length === 0) return first && monthly(workload, first);
       for (const [node, count] of runsOn) {
@@ -59,7 +55,8 @@ export function createCosts({ byArchitecture, byLabel }: Prices, nodes: readonly
       if (pods > 0) return sum / pods;
       return first && monthly(workload, first);
     },
-    on(workload, target) {
+    /** What it costs once all of it runs on a target; undefined: the target has no price. */
+    on(workload: Costed, target: string): number | undefined {
       if (!targets.has(target)) targets.set(target, byArchitecture.get(target) ?? meanOf(target));
       const price = targets.get(target);
       return price && monthly(workload, price);

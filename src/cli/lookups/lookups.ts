@@ -2,7 +2,6 @@ import { answerFrom, type LookupResult } from '../../analysis/lookup-results.ts'
 import { accessFor } from '../../controllers/image-source.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { loginText } from '../../oci/sentences.ts';
-import type { ImageAnswer } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
 import type { Asking } from './with-lookups.ts';
 
@@ -13,17 +12,8 @@ export type LookupQuestion = {
   readonly pullSecrets: readonly string[];
 };
 
-/** Lookups of images: each once for everyone who may use the same secrets. */
-export type Lookups = {
-  /** Starts a lookup, unless the same question was asked before. */
-  ask(question: LookupQuestion): void;
-  /** Waits until everything that was asked is known or has failed. */
-  settle(): Promise<void>;
-  answerTo(question: LookupQuestion): ImageAnswer;
-};
-
-/** Creates lookups, whose progress is shown. */
-export function createLookups(asking: Asking): Lookups {
+/** Creates lookups of images, whose progress is shown: each once for everyone who may use the same secrets. */
+export function createLookups(asking: Asking) {
   const { progress, signal } = asking;
   const results = new Map<string, LookupResult>();
   const running = new Map<string, Promise<void>>();
@@ -35,7 +25,8 @@ export function createLookups(asking: Asking): Lookups {
   }
 
   return {
-    ask(question) {
+    /** Starts a lookup, unless the same question was asked before. */
+    ask(question: LookupQuestion): void {
       const key = keyOf(question);
       if (results.has(key) || running.has(key)) return;
       const lookup = work(key, question);
@@ -43,11 +34,12 @@ export function createLookups(asking: Asking): Lookups {
       lookup.catch(() => undefined);
       running.set(key, lookup);
     },
-    async settle() {
+    /** Waits until everything that was asked is known or has failed. */
+    async settle(): Promise<void> {
       while (running.size > 0) await Promise.all(running.values());
       signal.throwIfAborted();
     },
-    answerTo: (question) => answerFrom(results.get(keyOf(question)), Number.POSITIVE_INFINITY),
+    answerTo: (question: LookupQuestion) => answerFrom(results.get(keyOf(question)), Number.POSITIVE_INFINITY),
   };
 }
 

@@ -28,23 +28,14 @@ type PatienceOptions = {
 };
 
 /** The time in which all lookups may be tried again, or wait in a registry's line. */
-export type LookupLimit = {
-  /** Begins to count, if that has not begun; returns when it ends as things stand. */
-  readonly start: () => number;
-  /** An image was looked up. */
-  readonly progressed: () => void;
-  /** Aborts at the end. */
-  readonly signal: AbortSignal;
-  /** Milliseconds; 0: every image is asked for once. */
-  readonly ms: number;
-};
+export type LookupLimit = ReturnType<typeof createLimit>;
 
 /** Milliseconds, where nobody named a limit: longer only as long as images become known, as where a registry limits requests. */
 const USUAL = 120_000;
 const USUAL_MOST = 15 * 60_000;
 
 /** Creates the limit; its time does not run yet. `ms`: exactly so long; undefined: two minutes, and on while there is progress. */
-export function createLimit(clock: Clock, ms: number | undefined, signal: AbortSignal): LookupLimit {
+export function createLimit(clock: Clock, ms: number | undefined, signal: AbortSignal) {
   const over = new AbortController();
   setMaxListeners(0, over.signal);
   onAbort(signal, () => over.abort(signal.reason));
@@ -60,9 +51,12 @@ export function createLimit(clock: Clock, ms: number | undefined, signal: AbortS
     else cancel = clock.after(left, watch);
   };
   return {
+    /** Milliseconds; 0: every image is asked for once. */
     ms: ms ?? USUAL,
+    /** Aborts at the end. */
     signal: over.signal,
-    start() {
+    /** Begins to count, if that has not begun; returns when it ends as things stand. */
+    start(): number {
       if (Number.isNaN(begunAt)) {
         begunAt = clock.steady();
         watch();
@@ -70,7 +64,8 @@ export function createLimit(clock: Clock, ms: number | undefined, signal: AbortS
       }
       return endsAt();
     },
-    progressed() {
+    /** An image was looked up. */
+    progressed(): void {
       progressAt = clock.steady();
     },
   };
