@@ -2,23 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { allKeys, assign, isWithin, valueAt } from './keys.ts';
 import { type Config, schema } from './schema.ts';
 
-/** What changes when the configuration is read again. */
-export type Reload = {
-  /** The configuration from now on: the new one, except for the keys that need a restart. */
-  readonly config: Config;
-  /** The keys that changed and apply. */
-  readonly applies: readonly string[];
-  /** The keys that changed but keep their old value until a restart. */
-  readonly needsRestart: readonly string[];
-};
-
 /** Keys that, with all keys below them, apply at once to every later decision. */
 const AT_ONCE = ['policies', 'architectures', 'pods', 'images', 'registries', 'credentials', 'log.level'];
 /** An exception: the cache of images is created once, with this size. */
 const BUT = 'images.cache.maxEntries';
 
-/** Compares the current configuration with one that was read again. */
-export function compareConfig(before: Config, after: Config): Reload {
+/**
+ * Compares the current configuration with one that was read again. Returns the configuration from now on (the new one, except for the
+ * keys that need a restart), the keys that changed and apply, and those that changed but keep their old value until a restart.
+ */
+export function compareConfig(before: Config, after: Config) {
   const config: Record<string, unknown> = {};
   const [applies, needsRestart]: [string[], string[]] = [[], []];
   for (const { path } of allKeys()) {

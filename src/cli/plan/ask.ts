@@ -1,3 +1,4 @@
+import { byName } from '../../analysis/workloads/overview.ts';
 import type { Context } from '../../app/surroundings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import { decidedOf } from '../../controllers/memory.ts';
@@ -30,13 +31,6 @@ export type AskedNamespace = {
   readonly daemonSets: readonly { readonly name: string; readonly patch: readonly Operation[] }[];
 };
 
-/** What the API server said. */
-export type DryRunAnswers = {
-  readonly refused: Plan['refused'];
-  /** The namespaces that could not be asked, by the reason. */
-  readonly notAsked: ReadonlyMap<string, readonly string[]>;
-};
-
 type DryRunVerdict =
   | { readonly kind: 'taken' }
   | { readonly kind: 'refused'; readonly message: string }
@@ -53,7 +47,8 @@ const PLAIN = { generateName: 'archaware-plan-', labels: { [IGNORE_LABEL]: 'true
 /**
  * Asks the API server, by dry runs with the rights of the user, whether it would let pods with archaware's parts in, one namespace at
  * a time. Each question is asked again without those parts, so that a refusal for another reason is not blamed on them. Nothing is
- * ever stored. Throws what the client throws if there is no answer.
+ * ever stored. Returns what is refused, and the namespaces that could not be asked, by the reason. Throws what the client throws if there
+ * is no answer.
  */
 export async function ask(
   client: Pick<ApiClient, 'request'>,
@@ -61,7 +56,7 @@ export async function ask(
   settings: Settings,
   hasWebhook: boolean,
   signal: AbortSignal,
-): Promise<DryRunAnswers> {
+) {
   const refused: Plan['refused'][number][] = [];
   const notAsked = new Map<string, string[]>();
   await each(namespaces, AT_ONCE, async (next) => {
@@ -69,8 +64,7 @@ export async function ask(
     refused.push(...found.refused);
     for (const why of found.notAsked) notAsked.set(why, [...(notAsked.get(why) ?? []), next.name]);
   });
-  const key = ({ kind, namespace = '', name }: Plan['refused'][number]) => [kind, namespace, name].join('/');
-  return { refused: refused.sort((one, other) => (key(one) < key(other) ? -1 : 1)), notAsked };
+  return { refused: refused.sort(byName), notAsked };
 }
 
 async function askOne(
