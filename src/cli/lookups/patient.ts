@@ -28,7 +28,7 @@ type PatienceOptions = {
 };
 
 /** The time in which all lookups may be tried again, or wait in a registry's line. */
-export type LookupLimit = ReturnType<typeof createLimit>;
+type LookupLimit = ReturnType<typeof createLimit>;
 
 /** Milliseconds, where nobody named a limit: longer only as long as images become known, as where a registry limits requests. */
 const USUAL = 120_000;
