@@ -88,7 +88,9 @@ export function createRules({ mode, now, registry, server, replica }: RulesOptio
 
   const title = (item: JsonObject) => `${text(item.kind)} ${nameOf(item)}`;
 
-  function onSent({ owner, verb, path, body }: Write): void {
+  function onSent(write: Write): void {
+    const { owner, verb, path, body } = write;
+    keysWhenSent.set(write, answerOf(owner, path));
     lookAtTemplates(owner);
     if (path.includes('/leases')) return;
     if (path.includes('/nodes/') && !owner.startsWith(CLEANER)) nodeSent(owner, path, body);
@@ -102,11 +104,14 @@ export function createRules({ mode, now, registry, server, replica }: RulesOptio
   /** The last answer to each replica's writes of each pod. */
   const answers = new Map<string, { readonly uid: string; readonly version: string; readonly at: number }>();
   const answerOf = (owner: string, path: string) => `${owner} ${replica(owner)?.terms()} ${path.split('?')[0]}`;
+  /** A term knows nothing of the writes of the one before it, which may be answered only now. */
+  const keysWhenSent = new WeakMap<Write, string>();
 
-  function onAnswered({ owner, verb, path }: Write, answer: JsonObject): void {
+  function onAnswered(write: Write, answer: JsonObject): void {
+    const { verb, path } = write;
     if (verb !== 'patch' || path.includes('dryRun=')) return;
     const version = text(at(answer, 'metadata', 'resourceVersion'));
-    answers.set(answerOf(owner, path), { uid: uidOf(answer), version, at: now() });
+    answers.set(keysWhenSent.get(write) ?? '', { uid: uidOf(answer), version, at: now() });
   }
 
   /** Nothing is decided from what an object was before the replica's own write, until its watch has had time to show that. */
