@@ -1,0 +1,118 @@
+import { writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { at } from '../../hack/cluster/json.ts';
+import { arrangeHelm, CHART_PATH, type Helm } from '../e2e/support/helm.ts';
+import { streamPods } from '../e2e/support/pod-stream.ts';
+import { isTrusted, passedUnreviewed, reviewsPods } from '../e2e/support/real-checks.ts';
+import { needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
+import type { LiveWorld } from '../e2e/support/world.ts';
+import { isGoing } from '../support/objects.ts';
+
+const RESTARTS = Number(process.env.ARCHAWARE_RESTARTS || 5);
+const PODS_PER_SECOND = 20;
+/** What Kubernetes' own pods and two replicas request on the node during a restart, in millicores, and a little more. */
+const NOT_FOR_OTHERS = 600;
+/** The part of the machine's processor time that the node has. */
+const OF_MACHINE = 0.7;
+const PERIOD_US = 20_000;
+/** The most that Linux takes: more than all other processes of the machine together. */
+const MOST_SHARES = 256 * 1024;
+const DEPLOYMENT = 'archaware-controller';
+const BUSY = 'busy';
+const STREAM = 'shop';
+
+/** A node whose processor time others have requested, and use: each pod gets what it requests, and no more. */
+describe('a rolling restart on a busy real node', function () {
+  this.timeout(300_000);
+  let real: RealWorld;
+  let world: LiveWorld;
+  let helm: Helm;
+  let image: string;
+
+  before(async function () {
+    needsRealWorld(this);
+    real = await startRealWorld();
+    ({ world } = real);
+    helm = await arrangeHelm(world.cluster.kubeconfig);
+    image = world.image(`index-${real.other}`);
+    const config = {
+      placement: { mode: 'both' },
+      webhook: { enabled: true },
+      registries: { insecure: [world.registry.nodeHost] },
+    };
+    const install = ['install', 'archaware', '--namespace', 'archaware', CHART_PATH, '--create-namespace'];
+    const installed = await helm.run([...install, '--wait', '--timeout', '2m'], { image: await real.image(), config });
+    expect(installed.code, installed.stderr).to.equal(0);
+    await world.eventually('every webhook to have a caBundle', () => isTrusted(world));
+    for (const name of [BUSY, STREAM]) await world.namespace(name);
+    await world.eventually('a new pod to be reviewed', () => reviewsPods(world, STREAM, image));
+    await giveProcessorTime();
+    await makeBusy();
+  });
+  after(async () => {
+    await helm?.remove();
+    await real?.stop();
+  });
+
+  /**
+   * Gives the node a fixed part of this machine, whatever else runs here. The rest is for this process, which creates the pods. The
+   * node and its control plane are in one cgroup, which would otherwise get as much as one other process of the machine.
+   */
+  async function giveProcessorTime(): Promise<void> {
+    const tree = real.node.enter.find((word) => word.startsWith('archaware-node.')) ?? '';
+    const write = (file: string, value: number) =>
+      writeFile(join('/sys/fs/cgroup/cpu', tree, file), String(Math.round(value)));
+    await write('cpu.shares', MOST_SHARES);
+    await write('cpu.cfs_period_us', PERIOD_US);
+    await write('cpu.cfs_quota_us', PERIOD_US * OF_MACHINE * availableParallelism());
+  }
+
+  /** Runs a pod for each core that never sleeps. Together they request what is left. */
+  async function makeBusy(): Promise<void> {
+    const node = await world.node(real.node.name);
+    const cores = Number(at(node, 'status', 'allocatable', 'cpu'));
+    const { repository, digest } = await real.image();
+    const requests = { cpu: `${Math.floor((cores * 1000 - NOT_FOR_OTHERS) / cores)}m` };
+    const spin = ['node', '-e', 'for (;;);'];
+    const main = { name: 'main', image: `${repository}@${digest}`, command: spin, resources: { requests } };
+    const spec = {
+      nodeSelector: { 'kubernetes.io/hostname': real.node.name },
+      terminationGracePeriodSeconds: 1,
+      containers: [main],
+    };
+    const pods = Array.from({ length: cores }, (_, index) => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: `spins-${index}`, namespace: BUSY },
+      spec,
+    }));
+    await world.create(...pods);
+    await real.kubectl('-n', BUSY, 'wait', 'pod', '--all', '--for=condition=Ready', '--timeout=60s');
+  }
+
+  it(`loses no review in ${RESTARTS} restarts, at ${PODS_PER_SECOND} pods a second`, async () => {
+    const passed = await passedUnreviewed(world);
+    const stream = streamPods(world, STREAM, image, PODS_PER_SECOND);
+    const restarting = restart(RESTARTS);
+    await restarting.catch(() => undefined);
+    const { created, unreviewed } = await stream.stop();
+    await restarting;
+    const busy = await world.list('Pod', BUSY);
+    const stillBusy = busy.filter((one) => at(one, 'status', 'phase') === 'Running');
+    console.log(`        ${RESTARTS} restarts, ${created} pods, ${unreviewed.length} unreviewed`);
+    expect((await passedUnreviewed(world)).slice(passed.length)).to.deep.equal([]);
+    expect(unreviewed).to.deep.equal([]);
+    expect(stillBusy.length, 'busy pods').to.equal(busy.length).and.to.be.above(0);
+  }).timeout(60_000 + RESTARTS * 120_000);
+
+  async function restart(times: number): Promise<void> {
+    for (let count = 0; count < times; count += 1) {
+      await real.kubectl('-n', 'archaware', 'rollout', 'restart', `deployment/${DEPLOYMENT}`);
+      await real.kubectl('-n', 'archaware', 'rollout', 'status', `deployment/${DEPLOYMENT}`, '--timeout=2m');
+    }
+    const old = async () => (await world.list('Pod', 'archaware')).filter(isGoing);
+    await world.eventually('the old replicas to be gone', async () => (await old()).length === 0);
+  }
+});
