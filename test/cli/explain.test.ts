@@ -130,6 +130,19 @@ describe('explain', () => {
       expect(stdout).to.match(/^ +arm64 \(arm64-1\): fits$/m);
     });
 
+    it('names the policy that sets a key as its source', async () => {
+      await start();
+      const name = await file(workload('Deployment', 'web', [product.image('app', ['amd64', 'arm64'])]));
+      const values = { schedulable: ['amd64', 'arm64'], preferred: { arm64: 75 } };
+      const policies = JSON.stringify([{ name: 'gold', ...values }]);
+      const told = await explain('-f', name, '--placement.mode', 'affinity', '--policies', policies);
+      const source = 'policy gold, --policies';
+      expect(objects(told.settings).filter((setting) => setting.source === source)).to.deep.equal([
+        { key: 'architectures.preferred', value: values.preferred, source },
+        { key: 'architectures.schedulable', value: values.schedulable, source },
+      ]);
+    });
+
     it('uses the pull secrets of its service account, which the API server would add to its pods', async () => {
       await start();
       const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot', namespace: 'default' } };
