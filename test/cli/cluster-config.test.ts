@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { expect } from 'chai';
 import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { type Product, startProduct } from '../support/product.ts';
+import { configuredInstallation, type Product, startProduct } from '../support/product.ts';
 
 describe("the cluster's own configuration", () => {
   let product: Product;
@@ -30,39 +30,14 @@ describe("the cluster's own configuration", () => {
     metadata: { namespace, name },
     data,
   });
-  const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };
   const namespace = (name: string) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-  const deployment = (inNamespace: string, name = 'archaware-controller') => ({
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { namespace: inNamespace, name, labels: LABELS },
-    spec: {
-      replicas: 0,
-      selector: { matchLabels: { a: 'b' } },
-      template: {
-        metadata: { labels: { a: 'b' } },
-        spec: {
-          containers: [
-            {
-              name: 'archaware-controller',
-              image: 'example.com/archaware:1',
-              command: ['node', 'dist/main.js'],
-              args: [
-                'run',
-                '--config',
-                '/etc/archaware/config.yaml',
-                '--taints.effect=PreferNoSchedule',
-                '--new.flag=1',
-              ],
-              env: [{ name: 'ARCHAWARE_PODS__DAEMON_SETS', value: 'ignore' }],
-              volumeMounts: [{ name: 'config', mountPath: '/etc/archaware' }],
-            },
-          ],
-          volumes: [{ name: 'config', configMap: { name: 'settings' } }],
-        },
-      },
-    },
-  });
+  const install = (where: { namespace?: string; name?: string } = {}) => {
+    const flags = ['--taints.effect=PreferNoSchedule', '--new.flag=1'];
+    const args = ['run', '--config', '/etc/archaware/config.yaml', ...flags];
+    const env = [{ name: 'ARCHAWARE_PODS__DAEMON_SETS', value: 'ignore' }];
+    const container = { image: 'example.com/archaware:1', command: ['node', 'dist/main.js'], args, env };
+    return product.cluster.apply(configuredInstallation(container, where));
+  };
 
   it('is the defaults if there is no Deployment of its name, and the first line says so', async () => {
     const { code, stderr } = await plan();
@@ -83,15 +58,12 @@ describe("the cluster's own configuration", () => {
   });
 
   describe('of one installation', () => {
-    before(() =>
-      apply(
-        configMap('archaware', 'settings', {
-          'config.yaml':
-            'taints: {key: example.com/arch}\nnodeLabels: {directory: /etc/rules}\nregistries: {caFile: /etc/none/ca.crt}\n',
-        }),
-        deployment('archaware'),
-      ),
-    );
+    before(async () => {
+      const text =
+        'taints: {key: example.com/arch}\nnodeLabels: {directory: /etc/rules}\nregistries: {caFile: /etc/none/ca.crt}\n';
+      await apply(configMap('archaware', 'settings', { 'config.yaml': text }));
+      await install();
+    });
 
     it('is read from its ConfigMap, arguments and variables; flags of the command win', async () => {
       const { stdout, stderr } = await plan();
@@ -107,8 +79,8 @@ describe("the cluster's own configuration", () => {
       await apply(
         namespace('tools'),
         configMap('tools', 'settings', { 'config.yaml': 'taints: {key: example.com/named}\n' }),
-        deployment('tools', 'arch'),
       );
+      await install({ namespace: 'tools', name: 'arch' });
       const { stdout, stderr } = await plan('--installation', 'tools/arch');
       expect(stdout).to.match(/"key": "example.com\/named"/);
       expect(stderr).to.match(/^configuration: ConfigMap tools\/settings, of Deployment tools\/arch\n/);

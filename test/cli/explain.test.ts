@@ -75,6 +75,7 @@ describe('explain', () => {
     expect(code).to.equal(0);
     expect(stdout).to.match(/^images +\S+\/private:1: linux\/arm64, sha256:/m);
     expect(stdout).not.to.contain('horse');
+    expect((await product.command(['explain', 'p'])).stdout).not.to.contain('sha256:');
   });
 
   it("quotes the controller's newest Event about a gated pod whose images it knows", async () => {

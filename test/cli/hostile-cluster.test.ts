@@ -1,14 +1,11 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { type Product, startProduct, workload } from '../support/product.ts';
+import { configuredInstallation, type Product, startProduct, workload } from '../support/product.ts';
 
 /** Sets the title of a terminal, colours it, and turns the direction of the text. */
 const EVIL = '\u001b]0;owned\u0007\u001b[31m\u009b2J\u202e';
 /** What a terminal obeys; line feeds are the program's own. */
 const RAW = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
-
-const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };
 
 describe('text of a cluster', () => {
   let product: Product;
@@ -78,31 +75,11 @@ describe('text of a cluster', () => {
   });
 
   describe('in the configuration of an installation', () => {
-    const configMap = (text: string): JsonObject => ({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { namespace: 'archaware', name: 'settings' },
-      data: { 'config.yaml': text },
-    });
-    const deployment = (args: readonly string[]): JsonObject => ({
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { namespace: 'archaware', name: 'archaware-controller', labels: LABELS },
-      spec: {
-        replicas: 0,
-        selector: { matchLabels: { a: 'b' } },
-        template: {
-          metadata: { labels: { a: 'b' } },
-          spec: {
-            serviceAccountName: 'archaware-controller',
-            containers: [
-              { name: 'c', image: 'x', args, volumeMounts: [{ name: 'config', mountPath: '/etc/archaware' }] },
-            ],
-            volumes: [{ name: 'config', configMap: { name: 'settings' } }],
-          },
-        },
-      },
-    });
+    const configMap = (text: string) =>
+      JSON.stringify({
+        ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'archaware', name: 'settings' } },
+        data: { 'config.yaml': text },
+      });
     const USUAL = ['run', '--config', '/etc/archaware/config.yaml'];
     const rows: [what: string, text: string, args: readonly string[]][] = [
       ['an unknown key', `${JSON.stringify(EVIL)}: 1`, USUAL],
@@ -115,7 +92,7 @@ describe('text of a cluster', () => {
     ];
     for (const [what, text, args] of rows) {
       it(`reaches a terminal only escaped: ${what}`, async () => {
-        for (const object of [configMap(text), deployment(args)]) await product.cluster.apply(JSON.stringify(object));
+        for (const object of [configMap(text), configuredInstallation({ args })]) await product.cluster.apply(object);
         for (const command of [['plan'], ['status'], ['clean', '--dry-run']]) await expectClean(...command);
       });
     }

@@ -72,21 +72,5 @@ describe('colors', () => {
         if (words[0] !== 'check') expect(await at(['-o', 'json', '--color', 'always'])).not.to.match(CODES);
       }
     });
-
-    it('explain -v has what explain leaves out, and plan ends with the sum and the next step', async () => {
-      const flags = ['--kubeconfig', product.cluster.kubeconfig, '--registries.insecure', product.registry.host];
-      const short = await runInProcess(['explain', 'torn', ...flags], { clock: product.clock });
-      expect(short.stdout).not.to.match(/^settings|sha256:/m);
-      const whole = await runInProcess(['explain', 'torn', '-v', ...flags], { clock: product.clock });
-      expect(whole.stdout)
-        .to.match(/^settings /m)
-        .and.to.match(/sha256:/);
-      const { stdout } = await runInProcess(['plan', ...flags], { clock: product.clock });
-      const [sum, next] = stdout.trim().split('\n').slice(-2);
-      expect([sum?.split(':')[0], next]).to.deep.equal([
-        'Would change',
-        'Next: install archaware in the mode that fits (docs/install.md)',
-      ]);
-    });
   });
 });

@@ -193,7 +193,9 @@ describe('plan', () => {
 
     it('joins nodes that get the same taint into one row', async () => {
       await product.cluster.createNode({ name: 'amd64-2', architecture: 'amd64' });
-      expect(await text()).to.match(/^Node +amd64-1, amd64-2 +taint +amd64$/m);
+      const stdout = await text();
+      expect(stdout).to.match(/^Node +amd64-1, amd64-2 +taint +amd64$/m);
+      expect(stdout).to.match(/\nWould change: .*\nNext: install archaware in the mode that fits .*\n$/);
     });
   });
 

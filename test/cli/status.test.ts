@@ -3,10 +3,9 @@ import { at, objects, text } from '../simulator/json.ts';
 import type { Finished } from '../support/controller-process.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { ours } from '../support/objects.ts';
-import { type Product, startProduct } from '../support/product.ts';
+import { installation, type Product, startProduct } from '../support/product.ts';
 
 const OWN_PODS = '/api/v1/namespaces/archaware/pods';
-const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };
 
 describe('status', () => {
   let product: Product;
@@ -35,20 +34,7 @@ describe('status', () => {
       containers: [{ name: 'archaware-controller', image: product.image('archaware', ['amd64', 'arm64']) }],
     };
     const tolerations = ['amd64', 'arm64'].map((value) => ({ key: 'supported-arch', value, effect: 'NoSchedule' }));
-    const deployment = {
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name: 'archaware-controller', namespace: 'archaware', labels: LABELS },
-      spec: {
-        replicas: 1,
-        selector: { matchLabels: LABELS },
-        template: {
-          metadata: { labels: LABELS },
-          spec: { ...spec, tolerations, serviceAccountName: 'archaware-controller' },
-        },
-      },
-    };
-    await product.cluster.apply(JSON.stringify(deployment));
+    await product.cluster.apply(installation({ ...spec, tolerations }));
     await product.eventually('the pod of the controller to run', async () => {
       const [found] = await product.list(OWN_PODS);
       return at(found, 'status', 'phase') === 'Running' && found;

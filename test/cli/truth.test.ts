@@ -1,10 +1,9 @@
 import { expect } from 'chai';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
 import { heldLease } from '../support/objects.ts';
-import { PODS, type Product, startProduct, workload } from '../support/product.ts';
+import { installation, PODS, type Product, startProduct, workload } from '../support/product.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
-const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };
 const OWN_PODS = '/api/v1/namespaces/archaware/pods';
 const OWN_LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
 const MODES = ['taints', 'affinity', 'both', 'observe'] as const;
@@ -137,16 +136,7 @@ describe('what the commands say of one cluster', () => {
     await product.cluster.request('DELETE', OWN_LEASE);
     if (state === 'not installed') return;
     const containers = [{ name: 'c', image: `${product.registry.host}/archaware:1`, args: ['run'] }];
-    const deployment = {
-      ...{ apiVersion: 'apps/v1', kind: 'Deployment' },
-      metadata: { name: 'archaware-controller', namespace: 'archaware', labels: LABELS },
-      spec: {
-        replicas: 1,
-        selector: { matchLabels: LABELS },
-        template: { metadata: { labels: LABELS }, spec: { containers, serviceAccountName: 'archaware-controller' } },
-      },
-    };
-    await product.cluster.apply(JSON.stringify(deployment));
+    await product.cluster.apply(installation({ containers }));
     await product.eventually('its pod', async () => (await product.list(OWN_PODS)).length === 1);
     if (state === 'leader away') return;
     await product.cluster.apply(heldLease());

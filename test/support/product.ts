@@ -147,3 +147,31 @@ export function workload(
     },
   });
 }
+
+/** The Deployment of an installation as JSON. `spec`: of its pods. */
+export function installation(
+  spec: JsonObject,
+  { namespace = 'archaware', name = 'archaware-controller', replicas = 1 } = {},
+): string {
+  const labels = { 'app.kubernetes.io/name': 'archaware-controller' };
+  return JSON.stringify({
+    ...{ apiVersion: 'apps/v1', kind: 'Deployment' },
+    metadata: { namespace, name, labels },
+    spec: {
+      replicas,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { serviceAccountName: 'archaware-controller', ...spec } },
+    },
+  });
+}
+
+/** The same, without pods. It mounts the ConfigMap `settings` of its namespace; `container`: its arguments and variables. */
+export function configuredInstallation(
+  container: JsonObject,
+  where: { namespace?: string; name?: string } = {},
+): string {
+  const mounted = { image: 'x', volumeMounts: [{ name: 'config', mountPath: '/etc/archaware' }] };
+  const containers = [{ name: 'archaware-controller', ...mounted, ...container }];
+  const volumes = [{ name: 'config', configMap: { name: 'settings' } }];
+  return installation({ containers, volumes }, { replicas: 0, ...where });
+}

@@ -18,6 +18,9 @@ const daemonSet = (tolerations: JsonObject[], recorded?: string) =>
     },
     spec: { template: { spec: { tolerations } } },
   });
+/** The patch of a template to these tolerations, and to this record. */
+const rolling = (before: ReturnType<typeof daemonSet>, tolerations: JsonObject[], recorded?: string, rolls = true) =>
+  daemonSetPatch(before, { kind: 'set', tolerations, affinity: undefined, recorded, rolls });
 const pod = readPod({ metadata: { uid: 'u', generation: 1 }, spec: { tolerations: [OWN] } });
 const GATES = [{ name: 'archaware.dev/architecture' }];
 const OURS = taint('supported-arch=arm64:NoSchedule');
@@ -44,57 +47,31 @@ describe('the text for a patch', () => {
     ],
     [
       "a template gets one toleration beside its author's",
-      daemonSetPatch(daemonSet([OWN]), {
-        kind: 'set',
-        tolerations: list(OWN, ARM),
-        affinity: undefined,
-        recorded: '[]',
-        rolls: true,
-      }),
+      rolling(daemonSet([OWN]), list(OWN, ARM), '[]'),
       'DaemonSet',
       'supported-arch=arm64:NoSchedule',
     ],
     [
       'a template loses one toleration, and gets another',
-      daemonSetPatch(daemonSet(list(OWN, AMD), '[1]'), {
-        ...{ kind: 'set', tolerations: list(OWN, ARM), affinity: undefined, recorded: '[]', rolls: true },
-      }),
+      rolling(daemonSet(list(OWN, AMD), '[1]'), list(OWN, ARM), '[]'),
       'DaemonSet',
       'supported-arch=arm64:NoSchedule -supported-arch=amd64:NoSchedule',
     ],
     [
       'a template loses its only toleration',
-      daemonSetPatch(daemonSet(list(AMD), '[1]'), {
-        kind: 'set',
-        tolerations: [],
-        affinity: undefined,
-        recorded: undefined,
-        rolls: true,
-      }),
+      rolling(daemonSet(list(AMD), '[1]'), []),
       'DaemonSet',
       '-supported-arch=amd64:NoSchedule',
     ],
     [
       'only the record of a template changes',
-      daemonSetPatch(daemonSet(list(AMD), '[1]'), {
-        kind: 'set',
-        tolerations: list(AMD),
-        affinity: undefined,
-        recorded: '[2]',
-        rolls: false,
-      }),
+      rolling(daemonSet(list(AMD), '[1]'), list(AMD), '[2]', false),
       'DaemonSet',
       "updates archaware's record, no rollout",
     ],
     [
       'only the record of a template goes',
-      daemonSetPatch(daemonSet([], '[1]'), {
-        kind: 'set',
-        tolerations: [],
-        affinity: undefined,
-        recorded: undefined,
-        rolls: false,
-      }),
+      rolling(daemonSet([], '[1]'), [], undefined, false),
       'DaemonSet',
       "removes archaware's record, no rollout",
     ],
