@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { runInProcess, startInProcess } from '../support/in-process.ts';
-import { PODS, type Product, settled, startProduct, tolerated } from '../support/product.ts';
+import { type Product, settled, startProduct } from '../support/product.ts';
 import { taintsOf } from '../support/world.ts';
 import { cleaning } from './cleaning.ts';
 
@@ -29,18 +29,6 @@ describe('clean, while something fails', () => {
     const { code, stderr } = await clean();
     expect(code).to.equal(0);
     expect(stderr).to.match(/holds the lease; waiting up to 15s/);
-    await nothingLeft();
-  });
-
-  it('can be run again after the server went away in the middle', async () => {
-    await (await settle()).stop();
-    const heal = product.cluster.faults.inject({ method: 'PATCH', path: /daemonsets/, reset: true });
-    const { code } = await clean('--pods', 'keep');
-    expect(code).to.be.oneOf([1, 2]);
-    heal();
-    expect(await clean('--pods', 'keep')).to.deep.include({ code: 0, left: [] });
-    expect((await product.list(PODS)).filter((pod) => tolerated(pod.spec).length === 2)).to.have.lengthOf.at.least(2);
-    expect(await clean()).to.deep.include({ code: 0, left: [] });
     await nothingLeft();
   });
 

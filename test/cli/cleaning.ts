@@ -9,13 +9,7 @@ const SET = '/apis/apps/v1/namespaces/default/daemonsets/agent';
 export function cleaning(product: () => Product) {
   const clean = async (...args: string[]) => {
     const { code, stdout, stderr } = await product().command([
-      'clean',
-      '--yes',
-      '--output',
-      'json',
-      '--kubeconfig',
-      product().cluster.kubeconfig,
-      ...(args.includes('--pods') ? [] : ['--pods', 'restart']),
+      ...['clean', '--yes', '--output', 'json', '--pods', 'restart', '--kubeconfig', product().cluster.kubeconfig],
       ...args,
     ]);
     const result: unknown = stdout === '' ? {} : JSON.parse(stdout);
