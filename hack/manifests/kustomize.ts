@@ -18,7 +18,7 @@ export async function kustomize(directory: URL): Promise<ManifestObject[]> {
   const { code, stdout, stderr } = await attempt(kubectl(), ['kustomize', fileURLToPath(directory)]).catch(
     (error: unknown) => {
       const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-      throw isMissing ? new Error('there is no kubectl: run hack/cluster/build.sh, or install kubectl') : error;
+      throw isMissing ? new Error('kubectl is missing: run hack/cluster/build.sh, or install kubectl') : error;
     },
   );
   if (code !== 0) throw new Error(`kubectl kustomize ${directory.pathname}: ${stderr.trim()}`);

@@ -230,7 +230,7 @@ function lineAt({ options, lookups }: ResolverState, reference: Reference): Line
   return lines.toSorted((one, other) => other.inMs - one.inMs)[0];
 }
 
-/** Plans a lookup, or joins the one that runs. False if there is no room for it. */
+/** Plans a lookup, or joins the one that runs. False if all places are taken. */
 function plan(resolver: ResolverState, image: string, question: Question, key: string, may: () => boolean): boolean {
   const { options, failures, knowledge, flights, starts } = resolver;
   const { access, reference } = question;

@@ -3,7 +3,7 @@ import { Parser } from 'tar';
 export type TarEntry = {
   /** Without ./ at its begin. */
   readonly path: string;
-  /** Empty for what is no regular file. */
+  /** Empty if it is not a regular file. */
   readonly bytes: Buffer;
 };
 

@@ -267,7 +267,7 @@ function adoptAll(turn: RolloutTurn): void {
   for (const key of turn.daemonSets.keys()) adopt(turn, key);
 }
 
-/** Takes up the rollout that the record of a DaemonSet names, whoever began it. */
+/** Takes up the rollout that the record of a DaemonSet names, also if another replica or somebody else began it. */
 function adopt(turn: RolloutTurn, key: string): void {
   const { rollouts, done, clock } = turn;
   const daemonSet = newest(turn, key);

@@ -132,7 +132,7 @@ async function within<T>(run: LookupRun<T>, target: Target, endpointsLeft: numbe
  * Asks an endpoint with a slot there, in its share of the time that is left. For the slot it waits for as long as the host answers
  * other lookups, up to a limit: a busy host is not a failure of the image.
  *
- * @throws ImageError with `isUnasked` if there is no slot in time
+ * @throws ImageError with `isUnasked` if no slot gets free in time
  */
 async function once<T>(run: LookupRun<T>, target: Target, endpointsLeft: number, turn?: Try): Promise<T> {
   const { health, limiter, now, after } = run.lookups;

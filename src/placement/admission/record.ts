@@ -28,7 +28,7 @@ export function gated(pod: JsonObject, isGated: boolean): JsonObject {
 /**
  * Returns the pod with the tolerations and the affinity of an intent, and the record of what was added. The API server may call again with
  * the first answer in the pod: of the tolerations that the record lists, those that the intent has no more are taken out, and what it
- * requires now is added to what was required then. So whoever forges a record can only narrow the pod. `key`: of archaware's taints.
+ * requires now is added to what was required then. So a forged record can only narrow the pod. `key`: of archaware's taints.
  */
 export function placed(pod: JsonObject, { tolerations, affinity }: PlacementIntent, key: string): JsonObject {
   const earlier = readPodRecord(pod);

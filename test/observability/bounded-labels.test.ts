@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createRegistryLabels } from '../../src/observability/metrics.ts';
+import { createRegistryLabels } from '../../src/observability/bounded-labels.ts';
 
 describe('the labels of registries', () => {
   let time: number;
