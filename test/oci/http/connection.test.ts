@@ -7,17 +7,10 @@ import { createAuthority } from '../../../hack/cluster/certificates.ts';
 import { listen } from '../../../src/kit/network/listen.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/registry-client.ts';
-import {
-  chain,
-  deadline,
-  followRedirects,
-  type RegistryRequest,
-  type RegistryResponse,
-  type SendRequest,
-} from '../../../src/oci/http/transport.ts';
+import type { RegistryRequest, RegistryResponse, SendRequest } from '../../../src/oci/http/transport.ts';
 import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
-import { patientClock } from '../../support/patient-clock.ts';
-import { failureOf, reply, type ScriptedServer, startServer } from '../server.ts';
+import { failureOf, reply, type ScriptedServer, startServer, stopAfterEach } from '../server.ts';
+import { requestTo, sendThrough } from './requests.ts';
 
 const authority = createAuthority('registries');
 const stranger = createAuthority('stranger');
@@ -28,12 +21,10 @@ const own: Trust = { id: 'own', verify: true, plain: false, authorities: [author
 describe('a connection to a registry', () => {
   let guard: Guard;
   let send: SendRequest;
-  let servers: ScriptedServer[];
   let authorities: readonly string[];
   const lookups = new Map<string, string>();
 
   beforeEach(() => {
-    servers = [];
     authorities = [];
     lookups.clear();
     guard = createGuard({
@@ -48,36 +39,20 @@ describe('a connection to a registry', () => {
         callback(null, [{ address: '127.0.0.1', family: 4 }]);
       },
     });
-    send = chain(
-      [deadline(20_000, patientClock().after), followRedirects(() => undefined)],
-      createSend(guard, 'ours/1'),
-    );
+    send = sendThrough(guard);
   });
-  afterEach(async () => {
-    guard.destroy();
-    await Promise.all(servers.map((server) => server.stop()));
-  });
+  afterEach(() => guard.destroy());
+  stopAfterEach();
 
   async function start(options?: ServerOptions): Promise<ScriptedServer & { readonly port: string }> {
     const server = await startServer(options);
-    servers.push(server);
     server.on('/', reply(200, {}, 'hello'));
     return { ...server, port: server.host.split(':')[1] ?? '' };
   }
 
-  function ask(url: string, more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> {
-    return send({
-      method: 'GET',
-      url: new URL(url),
-      headers: { accept: 'a/b' },
-      scope: '',
-      registry: 'the-registry',
-      policy: 'registry',
-      maxBytes: 1000,
-      signal: new AbortController().signal,
-      ...more,
-    });
-  }
+  const ask = (url: string, more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> =>
+    send(requestTo(url, { headers: { accept: 'a/b' }, ...more }));
+
   describe('over TLS', () => {
     let server: ScriptedServer & { readonly port: string };
     let url: string;

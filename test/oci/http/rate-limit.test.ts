@@ -4,9 +4,9 @@ import {
   followRedirects,
   measure,
   parseRateLimit,
-  type RegistryRequest,
   type RegistryResponse,
 } from '../../../src/oci/http/transport.ts';
+import { requestTo } from './requests.ts';
 
 describe("a registry's limit of pulls", () => {
   const rows: [limit: string | undefined, remaining: string | undefined, expected: number[] | undefined][] = [
@@ -38,27 +38,15 @@ describe("a registry's limit of pulls", () => {
 
   async function ask(method: 'GET' | 'HEAD', path: string, answers: Partial<RegistryResponse>[]): Promise<unknown[]> {
     const reported: unknown[] = [];
-    const send = chain(
-      [followRedirects(() => undefined), measure(() => undefined, Date.now)],
-      async ({ url }: RegistryRequest) => ({
-        status: 200,
-        headers: {},
-        body: new Uint8Array(),
-        url,
-        ...answers.shift(),
-      }),
-    );
-    await send({
-      method,
-      url: new URL(path, 'https://registry-1.docker.io'),
+    const send = chain([followRedirects(() => undefined), measure(() => undefined, Date.now)], async ({ url }) => ({
+      status: 200,
       headers: {},
-      scope: '',
-      registry: 'docker.io',
-      onRateLimit: (limit) => void reported.push(limit),
-      policy: 'registry',
-      maxBytes: 1,
-      signal: new AbortController().signal,
-    });
+      body: new Uint8Array(),
+      url,
+      ...answers.shift(),
+    }));
+    const onRateLimit = (limit: unknown): void => void reported.push(limit);
+    await send(requestTo(new URL(path, 'https://registry-1.docker.io'), { method, onRateLimit }));
     return reported;
   }
   const manifest = '/v2/library/nginx/manifests/1';

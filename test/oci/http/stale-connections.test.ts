@@ -3,7 +3,8 @@ import { expect } from 'chai';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/registry-client.ts';
 import type { RegistryRequest, RegistryResponse } from '../../../src/oci/http/transport.ts';
-import { failureOf, reply, startServer } from '../server.ts';
+import { failureOf, reply, startServer, stopAfterEach } from '../server.ts';
+import { requestTo } from './requests.ts';
 
 /** The server's reaction to a request: it answers, or hangs up before the first byte of an answer. */
 type Turn = 'answers' | 'hangs up';
@@ -35,24 +36,12 @@ describe('a connection that is kept', () => {
     for (const socket of sockets) socket.destroy();
     await new Promise((resolve) => server.close(resolve));
   });
+  stopAfterEach();
 
   function ask(more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> {
     const address = server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    return createSend(
-      guard,
-      'ours/1',
-    )({
-      method: 'GET',
-      url: new URL(`http://127.0.0.1:${port}/`),
-      headers: {},
-      scope: '',
-      registry: 'the-registry',
-      policy: 'registry',
-      maxBytes: 100,
-      signal: new AbortController().signal,
-      ...more,
-    });
+    return createSend(guard, 'ours/1')(requestTo(`http://127.0.0.1:${port}/`, more));
   }
   /** The answer arrives a moment before the connection is idle. */
   async function askAndKeep(): Promise<void> {
@@ -99,6 +88,5 @@ describe('a connection that is kept', () => {
       expect(await ask({ url: new URL(`http://${closing.host}/`) })).to.include({ status: 200 });
       await new Promise(setImmediate);
     }
-    await closing.stop();
   });
 });

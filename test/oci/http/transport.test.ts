@@ -1,10 +1,8 @@
 import { expect } from 'chai';
 import type { RequestRecord } from '../../../src/oci/errors.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
-import { createSend } from '../../../src/oci/http/registry-client.ts';
 import {
   chain,
-  deadline,
   elsewhere,
   followRedirects,
   measure,
@@ -16,71 +14,42 @@ import {
   statusError,
 } from '../../../src/oci/http/transport.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
-import { patientClock } from '../../support/patient-clock.ts';
-import { failureOf, reply, type ScriptedServer, startServer } from '../server.ts';
+import { failureOf, reply, type ScriptedServer, startServer, stopAfterEach } from '../server.ts';
+import { requestTo, sendThrough } from './requests.ts';
 
 describe('a request to a registry', () => {
   let server: ScriptedServer;
-  let other: ScriptedServer;
   let guard: Guard;
-  let send: SendRequest;
   let records: RequestRecord[];
-
   beforeEach(async () => {
     server = await startServer();
-    other = await startServer();
     guard = createGuard({ connectTimeoutMs: 20_000, now: Date.now });
     records = [];
-    waitFor(20_000);
   });
-  afterEach(async () => {
-    guard.destroy();
-    await Promise.all([server.stop(), other.stop()]);
-  });
-
-  function waitFor(milliseconds: number): void {
-    send = chain(
-      [
-        deadline(milliseconds, patientClock().after),
-        followRedirects(() => undefined),
-        measure((record) => records.push(record), Date.now),
-      ],
-      createSend(guard, 'archaware-controller/test'),
-    );
-  }
+  afterEach(() => guard.destroy());
+  stopAfterEach();
 
   function ask(path: string, more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> {
-    return send({
-      method: 'GET',
-      url: new URL(`https://${server.host}${path}`),
-      headers: { accept: 'a/b' },
-      scope: '',
-      registry: server.host,
-      policy: 'configured',
-      trust: insecureTrust,
-      maxBytes: 1000,
-      signal: new AbortController().signal,
-      ...more,
-    });
+    const send = sendThrough(
+      guard,
+      measure((record) => records.push(record), Date.now),
+    );
+    return send(requestTo(`https://${server.host}${path}`, { policy: 'configured', trust: insecureTrust, ...more }));
   }
   it('falls back to http for an insecure host, sends its user agent, and asks for no compression', async () => {
     server.on('/', reply(200, { 'x-a': 'b' }, 'hello'));
-    const response = await ask('/');
+    const response = await ask('/', { headers: { accept: 'a/b' } });
     expect(Buffer.from(response.body).toString()).to.equal('hello');
     expect(response.headers['x-a']).to.equal('b');
-    expect(server.headers[0]).to.include({
-      'user-agent': 'archaware-controller/test',
-      'accept-encoding': 'identity',
-      accept: 'a/b',
-    });
+    expect(server.headers[0]).to.include({ 'user-agent': 'ours/1', 'accept-encoding': 'identity', accept: 'a/b' });
     await ask('/');
     expect(server.asked).to.deep.equal(['GET /', 'GET /']);
     expect(records.map(({ code, method, registry }) => [code, method, registry])).to.deep.equal(
-      Array(2).fill(['200', 'GET', server.host]),
+      Array(2).fill(['200', 'GET', 'the-registry']),
     );
   });
 
-  for (const encoding of ['', ' ', 'identity', 'Identity']) {
+  for (const encoding of [' ', 'Identity']) {
     it(`ignores a Content-Encoding of "${encoding}"`, async () => {
       server.on('/', reply(200, { 'content-encoding': encoding }, 'plain'));
       expect(Buffer.from((await ask('/')).body).toString()).to.equal('plain');
@@ -104,12 +73,6 @@ describe('a request to a registry', () => {
       expect(server.headers[1]).to.include({ authorization: 'Basic x', cookie: 'y' });
     });
 
-    it('does not reach loopback at another host, even if the first host may be there', async () => {
-      server.on('/', reply(302, { location: `http://${other.host}/` }));
-      expect(await failureOf(ask('/'))).to.include({ code: 'forbidden-address' });
-      expect(other.asked).to.deep.equal([]);
-    });
-
     it('loses its credentials and privileges at another origin', async () => {
       const seen: RegistryRequest[] = [];
       const redirecting = chain([followRedirects(() => undefined)], async (request) => {
@@ -122,19 +85,15 @@ describe('a request to a registry', () => {
           url: request.url,
         };
       });
-      await redirecting({
-        method: 'GET',
-        url: new URL('https://r.example.com/'),
-        headers: { Authorization: 'Basic x', cookie: 'y', accept: 'z' },
-        scope: '',
-        registry: 'r.example.com',
-        policy: 'configured',
-        trust: { ...insecureTrust, authorities: ['CA'], clients: [{ certificate: 'C', key: 'K' }] },
-        endpointHeaders: { 'x-key': 'k' },
-        credential: { username: 'u', password: 'p', fingerprint: 'f', shared: false },
-        maxBytes: 1,
-        signal: new AbortController().signal,
-      });
+      await redirecting(
+        requestTo('https://r.example.com/', {
+          headers: { Authorization: 'Basic x', cookie: 'y', accept: 'z' },
+          policy: 'configured',
+          trust: { ...insecureTrust, authorities: ['CA'], clients: [{ certificate: 'C', key: 'K' }] },
+          endpointHeaders: { 'x-key': 'k' },
+          credential: { username: 'u', password: 'p', fingerprint: 'f', shared: false },
+        }),
+      );
       expect(seen[1]?.headers).to.deep.equal({ accept: 'z' });
       expect(seen[1]).to.include({ policy: 'registry' }).and.not.have.any.keys('credential', 'endpointHeaders');
       expect(seen[1]?.trust)
@@ -150,17 +109,8 @@ describe('a request to a registry', () => {
     ];
     for (const [to, policy, isNamed, expected] of towards) {
       it(`to ${to} is sent as ${expected}`, () => {
-        const request: RegistryRequest = {
-          ...{
-            method: 'GET',
-            url: new URL('https://r.example.com/'),
-            headers: {},
-            scope: '',
-            registry: 'r.example.com',
-          },
-          ...{ policy, maxBytes: 1, signal: new AbortController().signal },
-        };
         const named: Named = () => (isNamed ? { policy: 'configured', trust: insecureTrust } : undefined);
+        const request = requestTo('https://r.example.com/', { policy });
         const sent = elsewhere(request, new URL('https://store.example.com/'), named);
         expect(`${sent.policy} ${sent.trust?.id ?? 'verified'}`).to.equal(expected);
       });
@@ -173,38 +123,14 @@ describe('a request to a registry', () => {
         asked.push(url.href);
         return { status: 302, headers: location === undefined ? {} : { location }, body: new Uint8Array(), url };
       };
-      const following = chain(
-        [followRedirects(() => undefined)],
-        answering,
-      )({
-        method: 'GET',
-        url: new URL('https://r.example.com/v2/'),
-        headers: {},
-        scope: '',
-        registry: 'r.example.com',
-        policy: 'registry',
-        maxBytes: 1,
-        signal: new AbortController().signal,
-      });
-      return { asked, error: failureOf(following) };
+      const following = chain([followRedirects(() => undefined)], answering);
+      return { asked, error: failureOf(following(requestTo('https://r.example.com/v2/'))) };
     }
     const refused: Readonly<Record<string, readonly (string | undefined)[]>> = {
-      malformed: [
-        undefined,
-        ...['http://', 'http://[', 'http://[::1', 'http://a.b:99999/', 'http://a b/', 'http://256.256.256.256/'],
-        ...['http://a%00b/', 'https://a.b:x/'],
-      ],
+      malformed: [undefined, 'http://', 'http://a.b:99999/', 'http://a%00b/'],
       'forbidden-address': [
-        ...['file:///etc/passwd', 'FILE:/etc/passwd', 'file://127.0.0.1/x', 'unix:/var/run/docker.sock', 'ftp://a.b/'],
-        ...['gopher://a.b/_GET%20/', 'ws://a.b/', 'data:application/json,{}', 'blob:https://a.b/x', 'about:blank'],
-        ...[
-          'javascript:alert(1)',
-          'mailto:root@a.b',
-          'https://user:pass@a.b/',
-          'https://user@a.b/',
-          'https://:pass@a.b/',
-        ],
-        'http://r.example.com/',
+        ...['file:///etc/passwd', 'unix:/var/run/docker.sock', 'data:application/json,{}', 'about:blank'],
+        ...['https://user@a.b/', 'https://:pass@a.b/', 'http://r.example.com/'],
       ],
     };
     for (const [code, locations] of Object.entries(refused)) {
@@ -217,7 +143,7 @@ describe('a request to a registry', () => {
       }
     }
 
-    for (const location of ['', '/', '#', '?', '.', '//r.example.com/', 'https://next.example.com/']) {
+    for (const location of ['', '/', '//r.example.com/', 'https://next.example.com/']) {
       it(`to ${JSON.stringify(location)} again and again is malformed after five`, async () => {
         const { asked, error } = redirecting(location);
         expect(await error).to.include({ code: 'malformed', temporary: false });
