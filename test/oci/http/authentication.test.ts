@@ -12,6 +12,7 @@ import {
 } from '../../../src/oci/http/transport.ts';
 import type { Trust } from '../../../src/oci/http/trust.ts';
 import { failureOf } from '../server.ts';
+import { requestTo } from './requests.ts';
 
 const CREDENTIAL: Credential = { username: 'me', password: 'hunter2', fingerprint: 'f', shared: false };
 const IDENTITY: Credential = { ...CREDENTIAL, password: '', identityToken: 'refresh+me', fingerprint: 'i' };
@@ -42,17 +43,12 @@ function setup(script: Script, options: { isPublic?: boolean; named?: Record<str
   const link = authenticate({ ...towards, send: chain([followOnHost(towards)], send), now: () => time });
   const ask = (more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> =>
     link(
-      {
-        method: 'GET',
-        url: new URL('https://r.example.com/v2/team/app/manifests/v1'),
-        headers: {},
+      requestTo('https://r.example.com/v2/team/app/manifests/v1', {
         scope: 'repository:team/app:pull',
         registry: 'r.example.com',
-        policy: 'registry',
         maxBytes: 100,
-        signal: new AbortController().signal,
         ...more,
-      },
+      }),
       send,
     );
   return {
@@ -148,16 +144,6 @@ describe('a challenge', () => {
     });
   }
 
-  it('is answered once: a second 401 is final', async () => {
-    const script: Script = ({ url }) =>
-      url.host === 'auth.example.com'
-        ? { json: { token: 't' } }
-        : { status: 401, headers: { 'www-authenticate': `${BEARER},error="invalid_token"` } };
-    const { ask, asked } = setup(script);
-    expect(await ask()).to.include({ status: 401 });
-    expect(asked).to.have.length(3);
-  });
-
   it('after the use of a remembered token brings one new token', async () => {
     let valid = 't1';
     const script: Script = ({ url, headers }) =>
@@ -194,95 +180,49 @@ describe('a challenge', () => {
     clients: [],
   });
   const own = trusts('own');
-  const other = trusts('other');
-  const strangers = { id: 'own for strangers', verify: true, plain: false, authorities: ['PEM'], clients: [] };
-  const headers = { 'x-endpoint': 'secret' };
-  type Passed = Pick<RegistryRequest, 'policy' | 'trust' | 'endpointHeaders'>;
-  const towards: [
-    what: string,
-    realm: string,
-    request: Partial<RegistryRequest>,
-    isPublic: boolean,
-    expected: Passed,
-  ][] = [
-    ['a public registry', 'https://t.example.com/', {}, true, { policy: 'public' }],
-    ['a private registry', 'https://t.example.com/', {}, false, { policy: 'registry' }],
-    ['a registry, to itself', 'https://r.example.com/token', {}, true, { policy: 'registry' }],
-    ['a named one, to itself', 'https://r.example.com/', { policy: 'configured' }, true, { policy: 'configured' }],
-    [
-      'an endpoint with a trust and headers, to itself',
-      'https://r.example.com/token',
-      { policy: 'configured', trust: own, endpointHeaders: headers },
-      true,
-      { policy: 'configured', trust: own, endpointHeaders: headers },
-    ],
-    [
-      'an endpoint with a trust and headers, to another port',
-      'https://r.example.com:8443/token',
-      { policy: 'configured', trust: own, endpointHeaders: headers },
-      true,
-      { policy: 'public', trust: strangers },
-    ],
-    [
-      'a named one, to another named one',
-      'https://named:5000/',
-      { policy: 'configured', trust: own },
-      false,
-      { policy: 'configured', trust: other },
-    ],
-    [
-      'a named one, to one that is named without a trust',
-      'https://bare:5000/',
-      { policy: 'configured', trust: own },
-      false,
-      { policy: 'configured', trust: strangers },
-    ],
+  const owned: Partial<RegistryRequest> = { policy: 'configured', trust: own };
+  const endpoint = { ...owned, endpointHeaders: { 'x-endpoint': 'secret' } };
+  const open = { policy: 'configured', url: new URL('http://r.example.com/v2/x') } as const;
+  /** As it is sent: by which policy and trust, and with which headers. */
+  const towards: [what: string, realm: string, request: Partial<RegistryRequest>, isPublic: boolean, sent: string][] = [
+    ['a public registry', 'https://t.example.com/', {}, true, 'public'],
+    ['a private registry', 'https://t.example.com/', {}, false, 'registry'],
+    ['a registry, to itself', 'https://r.example.com/token', {}, true, 'registry'],
+    ['a named one, to itself', 'https://r.example.com/', { policy: 'configured' }, true, 'configured'],
+    ['an endpoint, to itself', 'https://r.example.com/token', endpoint, true, 'configured own x-endpoint'],
+    ['an endpoint, to another port', 'https://r.example.com:8443/token', endpoint, true, 'public own for strangers'],
+    ['a named one, to another named one', 'https://named:5000/', owned, false, 'configured other'],
+    ['a named one, to one without a trust', 'https://bare:5000/', owned, false, 'configured own for strangers'],
     [
       'an insecure one, to another host over http',
       'http://t.example.com/',
       { policy: 'configured', trust: trusts('own', true) },
       false,
-      { policy: 'registry', trust: strangers },
+      'registry own for strangers',
     ],
-    [
-      'one that is named with http, to a named one over http',
-      'http://named:5000/',
-      { policy: 'configured', url: new URL('http://r.example.com/v2/x') },
-      false,
-      { policy: 'configured', trust: other },
-    ],
-    ['an unnamed registry, to a named one', 'https://named:5000/', {}, true, { policy: 'public' }],
+    ['one that is named with http, to a named one over http', 'http://named:5000/', open, false, 'configured other'],
+    ['an unnamed registry, to a named one', 'https://named:5000/', {}, true, 'public'],
   ];
-  for (const [what, realm, request, isPublic, expected] of towards) {
-    it(`of ${what} leads to a token request of policy "${expected.policy}"`, async () => {
+  for (const [what, realm, request, isPublic, sent] of towards) {
+    it(`of ${what} leads to a token request that is ${sent}`, async () => {
       const script: Script = ({ maxBytes }) =>
         maxBytes === 100
           ? { status: 401, headers: { 'www-authenticate': `Bearer realm="${realm}"` } }
           : { json: { token: 't' } };
-      const { ask, asked } = setup(script, { isPublic, named: { 'named:5000': other, 'bare:5000': undefined } });
+      const named = { 'named:5000': trusts('other'), 'bare:5000': undefined };
+      const { ask, asked } = setup(script, { isPublic, named });
       await ask({ ...request, credential: CREDENTIAL });
-      const [, { policy, trust, endpointHeaders } = expected] = asked;
-      expect({ policy, trust, endpointHeaders }).to.deep.equal({
-        trust: undefined,
-        endpointHeaders: undefined,
-        ...expected,
-      });
+      const [, { policy, trust, endpointHeaders = {} } = expect.fail('no token request')] = asked;
+      expect([policy, trust?.id, ...Object.keys(endpointHeaders)].filter(Boolean).join(' ')).to.equal(sent);
       expect(asked[1]).to.not.have.property('credential');
     });
   }
 
-  const refusedRealms: [what: string, realm: string, request: Partial<RegistryRequest>][] = [
-    ['on http', 'http://auth.example.com/', {}],
-    ['on http, of a named registry with https', 'http://auth.example.com/', { policy: 'configured', trust: own }],
-    ['with user information', 'https://me:x@auth.example.com/', {}],
-  ];
-  for (const [what, realm, request] of refusedRealms) {
-    it(`with a realm ${what} is refused before the credential is sent`, async () => {
-      const { ask, asked } = setup(registry(`Bearer realm="${realm}"`, { json: { token: 't' } }));
-      expect(await failureOf(ask({ ...request, credential: CREDENTIAL }))).to.include({ code: 'forbidden-address' });
-      expect(asked).to.have.length(1);
-    });
-  }
+  it('with a realm that is refused gets no login: http, of a registry that is named with https', async () => {
+    const { ask, asked } = setup(registry('Bearer realm="http://auth.example.com/"', { json: { token: 't' } }));
+    expect(await failureOf(ask({ ...owned, credential: CREDENTIAL }))).to.include({ code: 'forbidden-address' });
+    expect(asked).to.have.length(1);
+  });
 
   describe('of a token service that redirects', () => {
     const START = 'https://auth.example.com/token';
@@ -303,7 +243,15 @@ describe('a challenge', () => {
         .filter(({ maxBytes }) => maxBytes !== 100)
         .map(({ method, url, headers, policy }) => `${method} ${url.href} ${policy} ${headers.authorization ?? '-'}`);
 
-    for (const status of [301, 302, 303, 307, 308]) {
+    // After 301 to 303, a POST is not sent again: the service is asked by GET.
+    const statuses: [status: number, identityBy: string][] = [
+      [301, 'GET'],
+      [302, 'GET'],
+      [303, 'GET'],
+      [307, 'POST'],
+      [308, 'POST'],
+    ];
+    for (const [status, method] of statuses) {
       it(`with ${status} on its own host is followed, with the login`, async () => {
         const { ask, asked } = setup(service({ [START]: [status, `/v2/token${QUERY}`] }));
         expect(await ask({ credential: CREDENTIAL })).to.include({ status: 200 });
@@ -312,21 +260,24 @@ describe('a challenge', () => {
           `GET https://auth.example.com/v2/token${QUERY} public ${BASIC}`,
         ]);
       });
+
+      it(`with ${status} gets an identity token by ${method}`, async () => {
+        const { ask, asked } = setup(service({ [START]: [status, '/t'] }));
+        expect(await ask({ credential: IDENTITY })).to.include({ status: 200 });
+        const last = asked.at(-2);
+        expect(last).to.include({ method }).and.have.nested.property('url.pathname', '/t');
+        if (method === 'POST') expect(last?.body).to.equal(asked[1]?.body).and.include('refresh%2Bme');
+        else expect(last).to.not.have.property('body');
+      });
     }
 
     it('to another port is followed, with the address policy of a token service', async () => {
       const own = 'https://r.example.com/token';
-      for (const [isPublic, policy] of [
-        [true, 'public'],
-        [false, 'registry'],
-      ] as const) {
-        const { ask, asked } = setup(service({ [own]: [307, 'https://r.example.com:8443/t'] }, own), { isPublic });
-        expect(await ask({ credential: CREDENTIAL, endpointHeaders: { 'x-endpoint': 'secret' } })).to.include({
-          status: 200,
-        });
-        expect(tokenRequests(asked)[1]).to.equal(`GET https://r.example.com:8443/t ${policy} ${BASIC}`);
-        expect(asked[2]).to.not.have.any.keys('endpointHeaders', 'credential');
-      }
+      const { ask, asked } = setup(service({ [own]: [307, 'https://r.example.com:8443/t'] }, own));
+      const request = { credential: CREDENTIAL, endpointHeaders: { 'x-endpoint': 'secret' } };
+      expect(await ask(request)).to.include({ status: 200 });
+      expect(tokenRequests(asked)[1]).to.equal(`GET https://r.example.com:8443/t public ${BASIC}`);
+      expect(asked[2]).to.not.have.any.keys('endpointHeaders', 'credential');
     });
 
     it('from http to https is followed where http is allowed', async () => {
@@ -336,25 +287,6 @@ describe('a challenge', () => {
       expect(await ask({ ...request, policy: 'configured' })).to.include({ status: 200 });
       expect(tokenRequests(asked)[1]).to.equal(`GET https://r.example.com/token configured ${BASIC}`);
     });
-
-    const kept: [status: number, after: string][] = [
-      [301, 'GET'],
-      [302, 'GET'],
-      [303, 'GET'],
-      [307, 'POST'],
-      [308, 'POST'],
-    ];
-    for (const [status, method] of kept) {
-      it(`with ${status} gets an identity token by ${method}`, async () => {
-        const { ask, asked } = setup(service({ [START]: [status, '/t'] }));
-        expect(await ask({ credential: IDENTITY })).to.include({ status: 200 });
-        const last = asked.at(-2);
-        expect(last?.url.pathname).to.equal('/t');
-        expect(last?.method).to.equal(method);
-        if (method === 'POST') expect(last?.body).to.equal(asked[1]?.body).and.include('refresh%2Bme');
-        else expect(last).to.not.have.property('body');
-      });
-    }
 
     const refused: [what: string, location: string][] = [
       ['to another host', 'https://other.example.com/token'],
@@ -387,38 +319,17 @@ describe('a challenge', () => {
   });
 
   const failures: [what: string, token: ReturnType<Script>, code: string][] = [
-    ['redirects', { status: 302, headers: { location: 'https://a.b/' } }, 'denied'],
-    ['refuses', { status: 401 }, 'denied'],
     ['is not there', { status: 404 }, 'denied'],
     ['limits', { status: 429 }, 'rate-limited'],
-    ['fails', { status: 503 }, 'unavailable'],
-    ['sends no token', { json: { token: '' } }, 'malformed'],
-    ['sends a list', { json: [] }, 'malformed'],
     ['has a status of its own', { status: 999 }, 'unavailable'],
     ['does not answer what was asked', { status: 418 }, 'unsupported'],
-    ['forbids', { status: 403 }, 'denied'],
-    ['sends a string', { json: 't' }, 'malformed'],
     ['sends a list of tokens', { json: [{ token: 't' }] }, 'malformed'],
     ['sends broken JSON', { body: Buffer.from('{"token":"hunter2') }, 'malformed'],
-    ...[
-      'a\r\nx: y',
-      'a\nb',
-      'a\n',
-      'a\0b',
-      'a b',
-      't\u00f6k\u00e9n',
-      '\u001b[31m',
-      null,
-      1,
-      ['t'],
-      { toString: 't' },
-    ].map((token): (typeof failures)[number] => [
-      `sends the token ${JSON.stringify(token)}`,
+    ...['', 'a\n', 'a b', 't\u00f6k', null, ['t'], 't'.repeat(70_000)].map((token): (typeof failures)[number] => [
+      `sends the token ${JSON.stringify(token)?.slice(0, 20)}`,
       { json: { token } },
       'malformed',
     ]),
-    ['sends a token of 70,000 characters', { json: { token: 't'.repeat(70_000) } }, 'malformed'],
-    ['sends no JSON', {}, 'malformed'],
   ];
   for (const [what, token, code] of failures) {
     it(`whose token service ${what} is ${code}`, async () => {
@@ -435,11 +346,6 @@ describe('a challenge', () => {
     ['an empty expiry', { token: 't', expires_in: 0 }, 54],
     ['an expiry in the past', { token: 't', expires_in: -5 }, 54],
     ['one as text', { token: 't', expires_in: '300' }, 54],
-    ...['soon', null, [], {}, true].map((expires_in): (typeof lifetimes)[number] => [
-      `an expiry of ${JSON.stringify(expires_in)}`,
-      { token: 't', expires_in },
-      54,
-    ]),
     ['an expiry that never comes', { token: 't', expires_in: 1e300 }, 3240],
     ['an expiry of half a second', { token: 't', expires_in: 0.5 }, 0.45],
     ['a time of issue long ago', { token: 't', expires_in: 100, issued_at: '1970-01-01T00:00:00Z' }, 90],
@@ -697,20 +603,6 @@ describe('token requests at once', () => {
     expect(tokens()).to.have.length(4);
   });
 
-  it('go on when one of the waiting requests leaves', async () => {
-    const { ask, tokens, open } = held();
-    const leaving = new AbortController();
-    const first = ask({ signal: leaving.signal }).catch((reason: unknown) => reason);
-    const second = ask();
-    await new Promise(setImmediate);
-    leaving.abort(new Error('gone'));
-    expect(await first).to.include({ message: 'gone' });
-    expect(tokens()[0]?.signal.aborted).to.equal(false);
-    open();
-    expect(await second).to.include({ status: 200 });
-    expect(tokens()).to.have.length(1);
-  });
-
   it('end when all waiting requests have left, and the next one starts again', async () => {
     const { ask, tokens, open } = held();
     const leaving = new AbortController();
@@ -723,18 +615,6 @@ describe('token requests at once', () => {
     open();
     expect(await next).to.include({ status: 200 });
     expect(tokens()).to.have.length(2);
-  });
-
-  it('fail for all, and are made again by the next request', async () => {
-    let status = 503;
-    const { ask, asked } = setup((request) =>
-      request.url.host === 'auth.example.com' ? { status, json: { token: 't' } } : registry(BEARER, {})(request),
-    );
-    const errors = await Promise.all([ask(), ask()].map((each) => each.catch((reason: unknown) => reason)));
-    for (const error of errors) expect(error).to.include({ code: 'unavailable' });
-    expect(asked).to.have.length(3);
-    status = 200;
-    expect(await ask()).to.include({ status: 200 });
   });
 
   it('are not made by a request whose old token was refused after another got a new one', async () => {
