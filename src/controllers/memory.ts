@@ -127,14 +127,14 @@ export const HELD_AGAIN_MS = 10 * 60_000;
 /** Returns the result for an object that is not placed now. `hasRoom`: whether the ends of its lookups queue it. */
 export function notPlaced(
   decision: Exclude<Decision, { kind: 'place' }>,
-  { os }: Pick<PodTemplate, 'os'>,
+  { runtime }: Pick<PodTemplate, 'runtime'>,
   { schedulable }: Settings,
   hasRoom: boolean,
 ): Result {
   if (decision.kind === 'wait') {
     return { outcome: 'waiting', againInMs: hasRoom ? decision.againInMs : NO_ROOM_AGAIN_MS };
   }
-  return { outcome: 'held', againInMs: HELD_AGAIN_MS, detail: decisionNote(decision, os, schedulable) };
+  return { outcome: 'held', againInMs: HELD_AGAIN_MS, detail: decisionNote(decision, runtime.os, schedulable) };
 }
 
 /** The most bytes of values that objects share: enough for the templates of nearly every cluster. */

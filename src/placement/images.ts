@@ -1,5 +1,6 @@
 import { matchesGlob } from '../kit/glob.ts';
 import { didYouMean, isWebAssembly, type Platform, readArchitecture } from '../kit/platform.ts';
+import type { PodRuntime } from './objects/asked-platform.ts';
 import type { PodImage } from './objects/containers.ts';
 import type { PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
@@ -66,7 +67,7 @@ export type NarrowedImage = { readonly image: PodImage; readonly said: Narrowing
 
 /** Returns how each image of a subject narrows its architectures. */
 export function narrow(
-  subject: Pick<Subject, 'images' | 'os' | 'hasRuntimeClass' | 'settings'>,
+  subject: PodRuntime & Pick<Subject, 'images' | 'settings'>,
   { namesOf, answerOf }: { readonly namesOf: NamesOf; readonly answerOf: (image: PodImage) => ImageAnswer },
 ): NarrowedImage[] {
   return subject.images.map((image) => ({
@@ -78,33 +79,32 @@ export function narrow(
 /** The answer that is possible without a registry; undefined: a registry must be asked. */
 type LocalAnswer = 'not-asked' | readonly string[] | undefined;
 
-/** Returns how one image of a template narrows its architectures. Calls `answerOf` only if a registry is needed. */
+/** Returns how one image of a pod narrows its architectures. Calls `answerOf` only if a registry is needed. */
 export function narrowingOf(
   image: PodImage,
-  template: Pick<PodTemplate, 'os' | 'hasRuntimeClass'>,
+  runtime: PodRuntime,
   settings: Pick<Settings, 'overrides' | 'compatible'>,
   names: readonly string[],
   answerOf: (image: PodImage) => ImageAnswer,
 ): Narrowing {
-  const { os } = template;
   const local = answerLocally(image, names, settings);
   if (local === 'not-asked') return { kind: 'not-asked' };
   if (local !== undefined) {
-    const platforms = local.map((architecture) => ({ os, architecture }));
-    return narrowedBy('override', platforms, image, template, settings);
+    const platforms = local.map((architecture) => ({ os: runtime.os, architecture }));
+    return narrowedBy('override', platforms, image, runtime, settings);
   }
   const answer = answerOf(image);
   if (image.volume !== undefined && isSingleManifest(answer)) return { kind: 'anywhere', as: 'volume' };
   if (answer.kind !== 'known') return answer;
   if (answer.isBundle) return { kind: 'anywhere', as: 'bundle' };
-  return narrowedBy('registry', answer.platforms, image, template, settings, answer.isIndex);
+  return narrowedBy('registry', answer.platforms, image, runtime, settings, answer.isIndex);
 }
 
 function narrowedBy(
   by: 'override' | 'registry',
   platforms: readonly Platform[],
   { volume }: PodImage,
-  { os, hasRuntimeClass }: Pick<PodTemplate, 'os' | 'hasRuntimeClass'>,
+  { os, hasRuntimeClass }: PodRuntime,
   { compatible }: Pick<Settings, 'compatible'>,
   isIndex = false,
 ): Narrowing {

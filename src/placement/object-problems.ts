@@ -43,7 +43,7 @@ const MOST_FAILED = 8;
 const RESOLVING = { reason: 'ImageUnresolvable', action: 'Resolving' } as const;
 
 /** The parts of an object from which the problems for its author are made. Pods have more of them than templates of DaemonSets. */
-type Announced = Pick<PodTemplate, 'statement' | 'tolerations' | 'os' | 'asked'> & Partial<Pick<Pod, 'owner'>>;
+type Announced = Pick<PodTemplate, 'statement' | 'tolerations' | 'runtime' | 'asked'> & Partial<Pick<Pod, 'owner'>>;
 
 /** Returns the problems that a decision shows. `outlook`: how long a pod that waits for a lookup will wait; empty: nothing is known. */
 export function problemsOf(
@@ -63,13 +63,16 @@ export function problemsOf(
     }),
   ];
   const nothingInCommon = (images: readonly ImageSet[]) =>
-    placing('NoCommonArchitecture', by + noCommonArchitectureNote(images, template.os, settings.schedulable));
+    placing('NoCommonArchitecture', by + noCommonArchitectureNote(images, template.runtime.os, settings.schedulable));
   const problems = statementProblem(template).map((said) => placing('ConfigurationRejected', said));
   switch (decision.kind) {
     case 'wait':
       return [...problems, ...unresolvable(decision.failed, decision.queued)];
     case 'hold':
-      return [...problems, placing('NoCommonArchitecture', by + heldNote(decision, template.os, settings.schedulable))];
+      return [
+        ...problems,
+        placing('NoCommonArchitecture', by + heldNote(decision, template.runtime.os, settings.schedulable)),
+      ];
     case 'place': {
       problems.push(...unresolvable(decision.failed));
       if (GUESSED.has(decision.basis)) {

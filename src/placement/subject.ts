@@ -1,8 +1,7 @@
 import { sha256 } from '../kit/json.ts';
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import { isSystemPod, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from './eligibility.ts';
-import type { Asked } from './objects/asked-platform.ts';
-import type { PodImage } from './objects/containers.ts';
+import type { PodRuntime } from './objects/asked-platform.ts';
 import type { DaemonSet } from './objects/daemonset.ts';
 import type { Namespace } from './objects/namespace.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
@@ -10,37 +9,28 @@ import { asOurs, type Toleration } from './patch/tolerations.ts';
 import { decidingSettings, type Settings, type SubjectSettings, settingsOfImages } from './settings.ts';
 
 /** The fields of a pod or a template that may decide about it, and the settings that apply to it. */
-type Fields = {
-  readonly namespace: string;
-  readonly images: readonly PodImage[];
-  readonly os: string;
-  /** Whether it names a RuntimeClass. */
-  readonly hasRuntimeClass: boolean;
-  /** The annotation `archaware.dev/architectures`, not parsed. */
-  readonly statement: string | undefined;
-  /** The names of its pull secrets, which decide what it may know about its images. */
-  readonly pullSecrets: readonly string[];
-  /** Whether the cluster may need it before any registry can be reached. */
-  readonly isSystem: boolean;
-  /** Why archaware skips it; undefined: archaware decides about it. */
-  readonly skipped: SkipReason | undefined;
-  /** The architectures that its node selector and its node affinity ask for; undefined: any. */
-  readonly asked: Asked | undefined;
-  /** The labels that decide its node affinity; none for a DaemonSet. */
-  readonly labels: Readonly<Record<string, string>>;
-  /** The annotation `archaware.dev/preferred` of its namespace, not parsed; undefined for a DaemonSet. */
-  readonly preferred: string | undefined;
-  /** The architectures that a pod tolerates by tolerations in archaware's form. */
-  readonly tolerated: readonly string[];
-  /** Whether a pod has archaware's gate. */
-  readonly isGated: boolean;
-  /**
-   * What stands in the key for the fields of a DaemonSet's author: the hash of its template, of which each change counts. Undefined
-   * for everything else.
-   */
-  readonly digest: string | undefined;
-  readonly settings: SubjectSettings;
-};
+type Fields = PodRuntime &
+  Pick<PodTemplate, 'images' | 'statement' | 'pullSecrets' | 'asked'> & {
+    readonly namespace: string;
+    /** Whether the cluster may need it before any registry can be reached. */
+    readonly isSystem: boolean;
+    /** Why archaware skips it; undefined: archaware decides about it. */
+    readonly skipped: SkipReason | undefined;
+    /** The labels that decide its node affinity; none for a DaemonSet. */
+    readonly labels: Readonly<Record<string, string>>;
+    /** The annotation `archaware.dev/preferred` of its namespace, not parsed; undefined for a DaemonSet. */
+    readonly preferred: string | undefined;
+    /** The architectures that a pod tolerates by tolerations in archaware's form. */
+    readonly tolerated: readonly string[];
+    /** Whether a pod has archaware's gate. */
+    readonly isGated: boolean;
+    /**
+     * What stands in the key for the fields of a DaemonSet's author: the hash of its template, of which each change counts. Undefined
+     * for everything else.
+     */
+    readonly digest: string | undefined;
+    readonly settings: SubjectSettings;
+  };
 
 /**
  * All that may decide about a pod or a template, except what is known of images and of the cluster. Only this file makes one.
@@ -118,8 +108,7 @@ function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings:
     {
       namespace: namespace.name,
       images: template.images,
-      os: template.os,
-      hasRuntimeClass: template.hasRuntimeClass,
+      ...template.runtime,
       statement: template.statement,
       pullSecrets: template.pullSecrets,
       isSystem: isSystemPod(template, namespace.name, settings),

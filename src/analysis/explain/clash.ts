@@ -84,7 +84,7 @@ export function waysTo(
       const pushed = lacking.filter(({ by }) => by === 'registry').map(({ image }) => image);
       const stated = lacking.filter(({ by }) => by === 'override').map(({ image }) => image);
       return [
-        ...(pushed.length > 0 ? [`push a ${template.os}/${architecture} build of ${few(pushed)}`] : []),
+        ...(pushed.length > 0 ? [`push a ${template.runtime.os}/${architecture} build of ${few(pushed)}`] : []),
         ...(stated.length > 0 ? [`add ${architecture} for ${few(stated)} to images.overrides`] : []),
       ].join(' and ');
     });

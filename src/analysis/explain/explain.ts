@@ -196,16 +196,14 @@ function stepsOf(
 function wrongNodeOf(
   { workload: { pod }, applied, nodes = [] }: ExplainInput,
   outcome: Decision | SkipReason,
-  subject: Subject,
+  { settings }: Subject,
   { namesOf, answerOf }: Knowledge,
 ): WrongNodeFinding | undefined {
   const node = nodes.find(({ name }) => name === pod?.nodeName);
   const architecture = node && nodeArchitecture(node);
   const isLeftAlone = typeof outcome === 'string' && outcome !== 'daemon-pod';
   if (!applied || pod === undefined || architecture === undefined || isLeftAlone) return undefined;
-  const { settings } = subject;
-  // `answerOf` knows the image objects of the template, not those of the pod, which was read separately.
-  const known = whatIsKnown(subject, settings, namesOf, answerOf);
+  const known = whatIsKnown(pod, settings, namesOf, answerOf);
   return findWrongNode(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
 }
 
@@ -243,7 +241,7 @@ function podOf({ workload, applied, isTemplate = false, namespace }: ExplainInpu
     kind,
     namespace: namespace.name,
     name,
-    os: template.os,
+    os: template.runtime.os,
     state,
     ...(demands.nodeName === undefined ? {} : { node: demands.nodeName }),
     ...(gates.length === 0 ? {} : { gates }),
@@ -266,7 +264,7 @@ function explainDecision(
   { schedulable }: Settings,
   knowsCluster: boolean,
 ): ExplainedDecision {
-  const { os } = template;
+  const { os } = template.runtime;
   if (typeof outcome === 'string') return { kind: 'skip', reason: skipNote(outcome, template) };
   const describe = (decision: Decision): ExplainedDecision => ({
     kind: decision.kind,

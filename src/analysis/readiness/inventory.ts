@@ -189,10 +189,9 @@ function anyNode(candidate: Candidate): Candidate {
 
 /** Returns a text that is the same for pods that get the same verdicts and request the same. */
 function likenessOf({ template, demands, requests, users, spread }: Candidate): string {
-  const { labels, statement, os, hasRuntimeClass, images, pullSecrets, serviceAccountName, priorityClassName } =
-    template;
+  const { labels, statement, runtime, images, pullSecrets, serviceAccountName, priorityClassName } = template;
   const own: Readonly<Record<keyof PodTemplate, unknown>> = {
-    ...{ labels, statement, os, hasRuntimeClass, images, pullSecrets, serviceAccountName, priorityClassName },
+    ...{ labels, statement, runtime, images, pullSecrets, serviceAccountName, priorityClassName },
     // They are in the demands, less what binds a daemon pod to its node. What is too large is likened by what was read of it.
     ...{ tolerations: undefined, asked: undefined, tooLarge: undefined },
   };

@@ -141,7 +141,7 @@ function startsOf(object: JsonObject): Starts[] {
   return [
     {
       ...objectName(workload),
-      os: template.os,
+      os: template.runtime.os,
       containers: containers.map((container) => ({
         name: stringAt(container, 'name') ?? '',
         image: stringAt(container, 'image') ?? '',

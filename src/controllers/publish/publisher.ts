@@ -9,6 +9,7 @@ import { find } from '../../kube/read.ts';
 import type { Store } from '../../kube/watch/collection.ts';
 import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER, KNOWN_IMAGES, knownImagesPath } from '../../names.ts';
 import { narrowingOf } from '../../placement/images.ts';
+import { readRuntime } from '../../placement/objects/asked-platform.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import {
   answerFor,
@@ -229,7 +230,7 @@ async function gather(state: PublisherState): Promise<Map<string, string>> {
 function refresh(state: PublisherState, entry: PublishedEntry, now: Settings): void {
   const { images } = state;
   const subject = { image: entry.image, pullPolicy: '' };
-  const said = narrowingOf(subject, { os: 'linux', hasRuntimeClass: false }, now, images.namesOf(entry.image), () =>
+  const said = narrowingOf(subject, readRuntime({}), now, images.namesOf(entry.image), () =>
     images.answer(subject, '', [], NEVER),
   );
   const answer = answerFor(said);

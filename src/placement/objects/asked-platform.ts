@@ -4,11 +4,23 @@ import { ARCHITECTURES } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABEL, ARCHITECTURE_LABELS, OS_LABEL } from '../../names.ts';
 import { type Demands, meetsLabel, readDemands, requirementText } from '../fit.ts';
 
-/**
- * Reads the OS that a pod's spec asks for: `spec.os.name`, else the node selector, else the one value that all required terms of
- * the node affinity agree on, else `linux`.
- */
-export function readOs(spec: JsonObject): string {
+/** The fields of a pod or a template that decide, with the platforms of an image, on which architectures the image runs. */
+export type PodRuntime = {
+  /**
+   * The OS that it asks for: `spec.os.name`, else the node selector, else the one value that all required terms of the node affinity
+   * agree on, else `linux`.
+   */
+  readonly os: string;
+  /** Whether `spec.runtimeClassName` names a RuntimeClass. */
+  readonly hasRuntimeClass: boolean;
+};
+
+/** Reads from a pod's spec what decides on which architectures its images run. */
+export function readRuntime(spec: JsonObject): PodRuntime {
+  return { os: readOs(spec), hasRuntimeClass: Boolean(stringAt(spec, 'runtimeClassName')) };
+}
+
+function readOs(spec: JsonObject): string {
   const selected = stringAt(objectAt(spec, 'nodeSelector'), OS_LABEL);
   return stringAt(objectAt(spec, 'os'), 'name') || selected || osOfTerms(spec) || 'linux';
 }

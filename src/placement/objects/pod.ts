@@ -4,7 +4,7 @@ import { weightOf } from '../../kit/fairness/weight.ts';
 import { isSameRecord, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
 import { type Demands, readDemands, termsOfAnyNode } from '../fit.ts';
-import { type Asked, readAsked, readOs } from './asked-platform.ts';
+import { type Asked, type PodRuntime, readAsked, readRuntime } from './asked-platform.ts';
 import { type BrokenContainer, type PodImage, readBroken, readImages } from './containers.ts';
 import { isDaemonSet, isOtherDaemonSet, type Owner, readOwner } from './kinds.ts';
 import { type RecordedRequirement, readPodRecord, readWritten, type Written } from './pod-record.ts';
@@ -15,9 +15,7 @@ export type PodTemplate = {
   readonly labels: Readonly<Record<string, string>>;
   /** The annotation `archaware.dev/architectures`, not parsed. */
   readonly statement: string | undefined;
-  readonly os: string;
-  /** Whether `spec.runtimeClassName` names a RuntimeClass. */
-  readonly hasRuntimeClass: boolean;
+  readonly runtime: PodRuntime;
   /** Distinct images of `initContainers`, `containers` and image volumes, in this order. */
   readonly images: readonly PodImage[];
   /** The tolerations as the API server sent them, with every field; undefined if the field is absent. */
@@ -93,8 +91,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
   return {
     labels,
     statement: known === undefined ? template.statement : statement,
-    os: template.os,
-    hasRuntimeClass: template.hasRuntimeClass,
+    runtime: template.runtime,
     images: template.images,
     tolerations: template.tolerations,
     priorityClassName: template.priorityClassName,
@@ -169,8 +166,7 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject, more: reado
   return {
     labels,
     statement,
-    os: readOs(spec),
-    hasRuntimeClass: Boolean(stringAt(spec, 'runtimeClassName')),
+    runtime: share(readRuntime(spec)),
     images,
     tolerations,
     priorityClassName: shareName(stringAt(spec, 'priorityClassName') || undefined),

@@ -1,5 +1,6 @@
 import { weightOf } from '../../kit/fairness/weight.ts';
 import { IGNORE_LABEL } from '../../names.ts';
+import { readRuntime } from './asked-platform.ts';
 import type { DaemonSet } from './daemonset.ts';
 import { MOST_BYTES, type Pod, type PodTemplate } from './pod.ts';
 
@@ -38,7 +39,7 @@ export function keptDaemonSet(daemonSet: DaemonSet): DaemonSet {
 
 function keptTemplate({ labels }: PodTemplate) {
   const nothing = {
-    os: '',
+    runtime: readRuntime({}),
     statement: undefined,
     images: [],
     tolerations: undefined,

@@ -1,5 +1,5 @@
 import { type ImageSet, whatNames } from '../decide.ts';
-import { answerLocally, type ImageAnswer, intersect, narrowingOf, statementOf, withCompatible } from '../images.ts';
+import { answerLocally, type ImageAnswer, intersect, narrowingOf, statementOf } from '../images.ts';
 import type { BrokenContainer, PodImage } from '../objects/containers.ts';
 import type { Pod } from '../objects/pod.ts';
 import type { Settings } from '../settings.ts';
@@ -51,7 +51,7 @@ export type WrongNodeFinding = {
   readonly known: KnownPod;
 };
 
-type JudgedPod = Pick<Pod, 'images' | 'os' | 'hasRuntimeClass' | 'statement' | 'broken'>;
+type JudgedPod = Pick<Pod, 'images' | 'runtime' | 'statement' | 'broken'>;
 type Rules = Pick<Settings, 'overrides' | 'compatible'>;
 
 /**
@@ -70,7 +70,7 @@ export function whatIsKnown(
   if (statementOf(pod.statement) !== undefined) return { images, architectures: undefined, pending, unknown };
   for (const image of pod.images) {
     let isStale = false;
-    const said = narrowingOf(image, pod, settings, namesOf(image.image), (asked) => {
+    const said = narrowingOf(image, pod.runtime, settings, namesOf(image.image), (asked) => {
       const answer = answerOf(asked);
       isStale = answer.kind === 'known' && answer.isStale === true;
       return answer;
@@ -100,24 +100,17 @@ export function whatWasPulled(
   const unknown: string[] = [];
   const broken = statementOf(pod.statement) === undefined ? (pod.broken ?? []) : [];
   for (const container of broken) {
-    const { image, pulled } = container;
-    const stated = answerLocally({ image, pullPolicy: '' }, namesOf(image), settings);
-    if (stated !== undefined && stated !== 'not-asked') {
-      const platforms = stated.map((name) => `${pod.os}/${name}`);
-      images.set(container, {
-        image,
-        platforms,
-        architectures: withCompatible(new Set(stated), settings.compatible),
-        isStated: true,
-      });
-      continue;
-    }
-    if (pulled === undefined) continue;
-    const said = narrowingOf(pulled, pod, settings, [], answerOf);
-    if (said.kind === 'pending') pending.push(pulled.image);
-    else if (said.kind === 'failed') unknown.push(pulled.image);
+    const named = { image: container.image, pullPolicy: '' };
+    const names = namesOf(named.image);
+    const isStated = answerLocally(named, names, settings) !== undefined;
+    const image = isStated ? named : container.pulled;
+    if (image === undefined) continue;
+    const said = narrowingOf(image, pod.runtime, settings, isStated ? names : [], answerOf);
+    if (said.kind === 'pending') pending.push(image.image);
+    else if (said.kind === 'failed') unknown.push(image.image);
     else if (said.kind === 'set') {
-      images.set(container, { image: pulled.image, platforms: said.platforms, architectures: said.architectures });
+      const { platforms, architectures } = said;
+      images.set(container, { image: image.image, platforms, architectures, ...(isStated ? { isStated } : {}) });
     }
   }
   return { images, pending, unknown };

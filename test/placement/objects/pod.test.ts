@@ -45,8 +45,7 @@ describe('reading a pod', () => {
     expect({ ...labels }).to.deep.equal({ app: 'web' });
     expect(pod).to.deep.equal({
       statement: 'amd64',
-      os: 'windows',
-      hasRuntimeClass: false,
+      runtime: { os: 'windows', hasRuntimeClass: false },
       asked: { text: 'kubernetes.io/arch=arm64 by its nodeSelector', architectures: ['arm64'] },
       images: [
         { image: 'init', pullPolicy: 'Always' },
@@ -141,7 +140,7 @@ describe('reading a pod', () => {
   ];
   for (const [spec, expected] of os) {
     it(`takes ${JSON.stringify(spec)} for ${expected}`, () => {
-      expect(readPod({ spec }).os).to.equal(expected);
+      expect(readPod({ spec }).runtime.os).to.equal(expected);
     });
   }
 

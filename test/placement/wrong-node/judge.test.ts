@@ -35,6 +35,7 @@ type Given = {
   readonly statement?: string;
   readonly os?: string;
   readonly pullPolicy?: string;
+  readonly runtimeClassName?: string;
 };
 
 const [AMD, ARM, BOTH] = [known('linux/amd64'), known('linux/arm64'), known('linux/amd64,linux/arm64')];
@@ -46,7 +47,7 @@ const overriding = (architecture: string) => ({ overrides: [{ pattern: 'app:*', 
 
 /** The knowledge about a pod on an arm64 node. */
 function find(given: Given) {
-  const { pullPolicy: imagePullPolicy, statement } = given;
+  const { pullPolicy: imagePullPolicy, statement, runtimeClassName } = given;
   const all = Object.entries({ ...(given.init ? { i: given.init } : {}), ...given.containers });
   const isInit = ([name]: readonly [string, unknown]) => name === 'i' && given.init !== undefined;
   const specOf = ([name]: readonly [string, unknown]): JsonObject => ({ name, image: `${name}:1`, imagePullPolicy });
@@ -60,6 +61,7 @@ function find(given: Given) {
     spec: {
       nodeName: 'n1',
       os: { name: given.os ?? 'linux' },
+      runtimeClassName,
       initContainers: all.filter(isInit).map(specOf),
       containers: all.filter((entry) => !isInit(entry)).map(specOf),
       volumes: given.volume === undefined ? [] : [{ name: 'data', image: { reference: 'v' } }],
@@ -118,6 +120,12 @@ describe('a pod on a node of arm64', () => {
     ['that fails, pulled for arm, which its nodes run', { ...one('fails', AMD, ARM32), settings: RUNS_ARM }, 'right'],
     ['that fails, pulled for arm, which its nodes do not run', one('fails', AMD, ARM32), 'does-not-run'],
     ['that fails, pulled for another OS there', one('fails', AMD, known('linux/amd64,windows/arm64')), 'does-not-run'],
+
+    [
+      'that fails, WebAssembly by an override, which its RuntimeClass runs',
+      { ...one('fails', ARM, ARM), runtimeClassName: 'wasmtime', settings: overriding('wasm') },
+      'right',
+    ],
 
     // An exec format error alone proves nothing: a script without #! causes the same text.
     ['that died of the format, pulled for amd64', one('format', AMD, AMD), 'format does-not-run'],
