@@ -2,10 +2,9 @@ import { expect } from 'chai';
 import { createAnnouncer } from '../../src/controllers/announce.ts';
 import { createRecords } from '../../src/controllers/memory.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
-import type { Occurrence } from '../../src/kube/events.ts';
 import type { Decision } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
-import { preferenceProblems, problemsOf } from '../../src/placement/object-problems.ts';
+import { type Problem, preferenceProblems, problemsOf } from '../../src/placement/object-problems.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { decideCase, failed, input, known, settings, template, toleration } from '../placement/objects.ts';
 import { createHandClock } from './hand-clock.ts';
@@ -105,59 +104,77 @@ describe('the Events for a decision', () => {
   });
 });
 
-describe('the outlook in the Event of a problem', () => {
+describe('an announcer', () => {
   const regarding = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'p', uid: 'u' };
-  const problem = (note: string, outlook: string) =>
-    ({ reason: 'ImageUnresolvable', action: 'Resolving', note, outlook }) as const;
+  function arrange() {
+    const clock = createHandClock();
+    const [records, world, notes] = [createRecords(), { takes: true }, [] as string[]];
+    const announcer = createAnnouncer({ emit: ({ note }) => notes.push(note) > 0 && world.takes }, clock);
+    const report = (more: Partial<Problem> = {}, key = 'k') =>
+      announcer.report(records.of(key, 'u'), regarding, {
+        ...{ reason: 'ImageUnresolvable', action: 'Resolving', note: 'n' },
+        ...more,
+      });
+    return { clock, records, world, notes, report };
+  }
 
-  it('makes a new Event when it changes, not when it is missing', () => {
-    const notes: string[] = [];
-    const emit = ({ type, note }: Occurrence) => notes.push(`${type} ${note}`) > 0;
-    const announcer = createAnnouncer({ emit }, createHandClock());
-    const record = createRecords().of('k', 'u');
-    const outlooks = ['', 'at 6', 'at 6', '', 'at 7', ''];
-    for (const outlook of outlooks) announcer.report(record, regarding, problem('n', outlook));
-    expect(notes).to.deep.equal(['Warning n', 'Warning n; at 6', 'Warning n; at 7']);
+  it('reports again what could not be written as an Event', () => {
+    const { world, notes, report } = arrange();
+    for (const takes of [false, true, true]) {
+      world.takes = takes;
+      report();
+    }
+    expect(notes).to.deep.equal(['n', 'n']);
   });
 
-  it('is one Event, however the estimate of a wait changes', () => {
-    const notes: string[] = [];
-    const announcer = createAnnouncer({ emit: ({ note }) => notes.push(note) > 0 }, createHandClock());
-    const record = createRecords().of('k', 'u');
-    for (const estimate of [', about 12 s', ', about 9 s']) {
-      announcer.report(record, regarding, { ...problem('n', ''), estimate });
-    }
+  it('reports a problem again after half an hour, or if the object was forgotten', async () => {
+    const { clock, records, notes, report } = arrange();
+    report({ note: 'a' });
+    report({ note: 'b' });
+    report({ note: 'a' }, 'other');
+    expect(notes.splice(0)).to.deep.equal(['a', 'b', 'a']);
+    await clock.advance(30 * 60_000 - 1);
+    records.forget('other');
+    report({ note: 'a' });
+    report({ note: 'a' }, 'other');
+    expect(notes.splice(0)).to.deep.equal(['a']);
+    await clock.advance(1);
+    report({ note: 'a' });
+    report({ note: 'a' }, 'other');
+    expect(notes).to.deep.equal(['a']);
+  });
+
+  it('makes a new Event when the outlook changes, not when it is missing', () => {
+    const { notes, report } = arrange();
+    for (const outlook of ['', 'at 6', 'at 6', '', 'at 7', '']) report({ outlook });
+    expect(notes).to.deep.equal(['n', 'n; at 6', 'n; at 7']);
+  });
+
+  it('makes one Event, however the estimate of a wait changes', () => {
+    const { notes, report } = arrange();
+    for (const estimate of [', about 12 s', ', about 9 s']) report({ estimate });
     expect(notes).to.deep.equal(['n, about 12 s']);
   });
 
-  it('stays whole if the note is too long', () => {
-    const notes: string[] = [];
-    const announcer = createAnnouncer({ emit: ({ note }) => notes.push(note) > 0 }, createHandClock());
-    announcer.report(createRecords().of('k', 'u'), regarding, problem('é'.repeat(2_000), 'at 6'));
+  it('keeps the outlook whole if the note is too long', () => {
+    const { notes, report } = arrange();
+    report({ note: 'é'.repeat(2_000), outlook: 'at 6' });
     expect(Buffer.byteLength(notes[0] ?? '')).to.be.within(1_000, 1_024);
     expect(notes[0]).to.match(/^é+…; at 6$/);
   });
 });
 
 describe('preferences that name an architecture that no node has', () => {
-  const label = 'archaware.dev/preferred';
-  const rows: [given: string, labels: Record<string, string>, annotation: string | undefined, notes: RegExp[]][] = [
-    ['none', {}, undefined, []],
-    ['good ones', { [label]: 'arm64' }, 'arm64=75,s390x=5', []],
-    ['a label', { [label]: 'x64' }, undefined, [/^label archaware\.dev\/preferred: got "x64".*did you mean amd64\?$/]],
-    [
-      'an annotation',
-      {},
-      'armv7=5',
-      [/^annotation archaware\.dev\/preferred of namespace shop: .*did you mean arm\?$/],
-    ],
-    ['both', { [label]: 'x86' }, 'arm64', [/^label .*, or 386 for 32 bits\?$/, /^annotation .*got "arm64"/]],
-  ];
-  for (const [given, labels, preferred, notes] of rows) {
-    it(`are reported: ${given}`, () => {
-      const problems = preferenceProblems({ namespace: 'shop', labels, preferred });
-      expect(problems.map(({ reason }) => reason)).to.deep.equal(notes.map(() => 'ConfigurationRejected'));
-      for (const [index, note] of notes.entries()) expect(problems[index]?.note).to.match(note);
-    });
-  }
+  it('are reported, that of the label before that of the namespace', () => {
+    const label = 'archaware.dev/preferred';
+    const reported = (preference: string, preferred: string) =>
+      preferenceProblems({ namespace: 'shop', labels: { [label]: preference }, preferred }).map(
+        ({ reason, note }) => `${reason}: ${note}`,
+      );
+    expect(reported('arm64', 'arm64=75,s390x=5')).to.deep.equal([]);
+    const [ofLabel, ofNamespace, ...more] = reported('x64', 'armv7=5');
+    expect(ofLabel).to.match(/^ConfigurationRejected: label archaware\.dev\/preferred: got "x64".* amd64\?$/);
+    expect(ofNamespace).to.match(/^ConfigurationRejected: annotation \S+ of namespace shop: .*did you mean arm\?$/);
+    expect(more).to.deep.equal([]);
+  });
 });

@@ -39,16 +39,10 @@ function untilRefused(write: () => { waitMs: number; began: boolean }) {
 }
 
 describe('a write that another writer undoes', () => {
-  it('is written three times in ten minutes, and then no more', () => {
-    const { write } = quarrel();
+  it('is written three times in ten minutes, and then no more, which is reported once', async () => {
+    const { clock, write } = quarrel();
     expect([write(), write(), write()]).to.deep.equal([NOTHING, NOTHING, NOTHING]);
     expect(write()).to.deep.equal({ waitMs: 10 * MINUTE, began: true });
-  });
-
-  it('is reported once for each time that it stops', async () => {
-    const { clock, write } = quarrel();
-    expect(untilRefused(write)).to.include({ began: true });
-    expect(write()).to.deep.equal({ waitMs: 10 * MINUTE, began: false });
     await clock.advance(4 * MINUTE);
     expect(write()).to.deep.equal({ waitMs: 6 * MINUTE, began: false });
   });
@@ -94,21 +88,11 @@ describe('a write that another writer undoes', () => {
     }
   });
 
-  it('is not contested if something else is wanted', () => {
-    const { write } = quarrel();
-    for (const intent of ['a', 'b', 'c', 'd', 'e']) expect(write('node', intent)).to.deep.equal(NOTHING);
-  });
-
-  it('starts again with another intent', () => {
-    const { write } = quarrel();
-    untilRefused(write);
-    expect(write('node', 'other')).to.deep.equal(NOTHING);
-  });
-
-  it('stops for that object only', () => {
+  it('stops for that object and that intent only', () => {
     const { write } = quarrel();
     untilRefused(write);
     expect(write('other')).to.deep.equal(NOTHING);
+    expect(write('node', 'other')).to.deep.equal(NOTHING);
   });
 
   it('is forgotten with the object', () => {

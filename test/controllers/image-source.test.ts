@@ -1,11 +1,8 @@
 import { expect } from 'chai';
-import { createAnnouncer } from '../../src/controllers/announce.ts';
 import { createImageSource, NEVER } from '../../src/controllers/image-source.ts';
-import { createRecords } from '../../src/controllers/memory.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { Look } from '../../src/oci/resolver.ts';
 import { secretProblems } from '../../src/placement/object-problems.ts';
-import { createHandClock } from './hand-clock.ts';
 
 describe('the pull secrets of a pod', () => {
   const names = (count: number) => Array.from({ length: count }, (_, index) => `s${index}`);
@@ -34,54 +31,6 @@ describe('the pull secrets of a pod', () => {
     expect(note(33)).to.deep.equal([
       'pull secrets cannot be used: s32 and all after it (only the first 32 are read), s1 (it does not exist), s2 (it does not exist) and 29 more',
     ]);
-  });
-});
-
-describe('an announcer', () => {
-  it('reports again what could not be written as an Event', () => {
-    const clock = createHandClock();
-    let [takes, asked] = [false, 0];
-    const announcer = createAnnouncer(
-      {
-        emit() {
-          asked++;
-          return takes;
-        },
-      },
-      clock,
-    );
-    const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
-    const record = createRecords().of('k', 'u');
-    const report = () => announcer.report(record, regarding, { reason: 'WrongNode', action: 'Placing', note: 'n' });
-    report();
-    takes = true;
-    report();
-    report();
-    expect(asked).to.equal(2);
-  });
-
-  it('reports a problem again after half an hour, or if the object was forgotten', async () => {
-    const clock = createHandClock();
-    const notes: string[] = [];
-    const announcer = createAnnouncer({ emit: ({ note }) => notes.push(note) > 0 }, clock);
-    const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
-    const records = createRecords();
-    const report = (key: string, note: string) =>
-      announcer.report(records.of(key, 'u'), regarding, { reason: 'WrongNode', action: 'Placing', note });
-    report('k', 'a');
-    report('k', 'b');
-    report('other', 'a');
-    expect(notes).to.deep.equal(['a', 'b', 'a']);
-    await clock.advance(30 * 60_000 - 1);
-    report('k', 'a');
-    records.forget('other');
-    report('k', 'a');
-    report('other', 'a');
-    expect(notes.splice(0)).to.deep.equal(['a', 'b', 'a', 'a']);
-    await clock.advance(1);
-    report('k', 'a');
-    report('other', 'a');
-    expect(notes).to.deep.equal(['a']);
   });
 });
 

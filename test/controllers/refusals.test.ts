@@ -7,38 +7,26 @@ import { createHandClock } from './hand-clock.ts';
 
 const POD = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'web-1', uid: 'u1' };
 
-const CAUSES = { details: { causes: [{ field: 'spec.affinity', message: 'no' }] } };
-const invalid = new ApiError(422, { reason: 'Invalid', message: 'spec.affinity: no', ...CAUSES }, 'patch');
-const ownPolicy = new ApiError(
+const refusal = (status: number, message: string, more: object = {}) =>
+  new ApiError(status, { message, ...more }, 'patch');
+const CAUSES = { reason: 'Invalid', details: { causes: [{ field: 'spec.affinity', message: 'no' }] } };
+const invalid = refusal(422, 'spec.affinity: no', CAUSES);
+const ownPolicy = refusal(422, "ValidatingAdmissionPolicy 'archaware-guard-pods' denied request: no", CAUSES);
+const tooCostly = refusal(
   422,
-  { reason: 'Invalid', message: "ValidatingAdmissionPolicy 'archaware-guard-pods' denied request: no", ...CAUSES },
-  'patch',
+  "pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'archaware-guard-pods' with binding 'archaware-guard-pods' " +
+    "denied request: expression 'x' resulted in error: operation cancelled: actual cost limit exceeded",
+  CAUSES,
 );
-const tooCostly = new ApiError(
-  422,
-  {
-    reason: 'Invalid',
-    message:
-      "pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'archaware-guard-pods' with binding 'archaware-guard-pods' " +
-      "denied request: expression 'x' resulted in error: operation cancelled: actual cost limit exceeded",
-    ...CAUSES,
-  },
-  'patch',
-);
-const forbidden = new ApiError(403, { reason: 'Forbidden', message: 'cannot patch resource "pods"' }, 'patch');
-const busy = new ApiError(429, { reason: 'TooManyRequests', message: 'later' }, 'patch');
-const broken = new ApiError(500, { reason: 'InternalError', message: 'etcd' }, 'patch');
+const forbidden = refusal(403, 'cannot patch resource "pods"', { reason: 'Forbidden' });
+const busy = refusal(429, 'later', { reason: 'TooManyRequests' });
+const broken = refusal(500, 'etcd', { reason: 'InternalError' });
+const whitelist = refusal(500, 'pod tolerations conflict with its namespace whitelist');
+const awayWebhook = refusal(500, 'Internal error occurred: failed calling webhook "a.b": connection refused');
+const awayStore = refusal(500, 'etcdserver: leader changed');
+const unavailable = refusal(503, 'pod tolerations conflict with its namespace whitelist');
 
-const whitelist = new ApiError(500, { message: 'pod tolerations conflict with its namespace whitelist' }, 'patch');
-const awayWebhook = new ApiError(
-  500,
-  { reason: 'InternalError', message: 'Internal error occurred: failed calling webhook "a.b": connection refused' },
-  'patch',
-);
-const awayStore = new ApiError(500, { message: 'etcdserver: leader changed' }, 'patch');
-const unavailable = new ApiError(503, { message: 'pod tolerations conflict with its namespace whitelist' }, 'patch');
-
-/** `lastWriteAt`: when another write last succeeded, as an age in milliseconds. */
+/** `lastWriteAge`: milliseconds since another write last succeeded. */
 function refuse(lastWriteAge?: number) {
   const clock = createHandClock();
   const reported: Problem[] = [];
@@ -63,21 +51,13 @@ function refuse(lastWriteAge?: number) {
 }
 
 describe('a refused write', () => {
-  for (const [what, error, expected] of [
-    ['a field that may not be so', invalid, true],
-    ['a missing right, as of an API server that starts', forbidden, false],
-    ['a policy of our own that does not fit', ownPolicy, false],
-    ['a policy of our own that costs too much for this pod', tooCostly, false],
-    ['a server that has too much to do', busy, false],
-    ['a server that fails', broken, false],
-  ] as const) {
-    it(`for ${what}, for over a minute: ${expected ? 'is permanent' : 'is retried'}`, async () => {
-      const { notes } = refuse();
-      expect(await notes(error, 7, 10_000)).to.equal(expected);
-    });
-  }
-
   for (const [what, error, lastWriteAge, expected] of [
+    ['a field that may not be so', invalid, undefined, true],
+    ['a missing right, as of an API server that starts', forbidden, undefined, false],
+    ['a policy of our own that does not fit', ownPolicy, undefined, false],
+    ['a policy of our own that costs too much for this pod', tooCostly, undefined, false],
+    ['a server that has too much to do', busy, undefined, false],
+    ['a server that fails', broken, undefined, false],
     ['a 500 with the same message, while other writes succeed', whitelist, 1_000, true],
     ['a 500 with the same message, while no other write succeeds', whitelist, undefined, false],
     ['a 500 with the same message, since before the last write that succeeded', whitelist, 65_000, false],
@@ -94,18 +74,17 @@ describe('a refused write', () => {
   it('begins again if the message of a 500 changes', async () => {
     const { notes } = refuse(1_000);
     await notes(whitelist, 6, 10_000);
-    expect(await notes(new ApiError(500, { message: 'something else' }, 'patch'), 1, 0)).to.equal(false);
+    expect(await notes(refusal(500, 'something else'), 1, 0)).to.equal(false);
   });
 
-  it('is never permanent within a minute, however often it is tried', async () => {
-    const { notes } = refuse();
-    expect(await notes(invalid, 59, 1_000)).to.equal(false);
-  });
-
-  it('is never permanent after two attempts with a long pause between them', async () => {
-    const { notes } = refuse();
-    expect(await notes(invalid, 2, 120_000)).to.equal(false);
-  });
+  for (const [what, times, everyMs] of [
+    ['within a minute, however often it is tried', 59, 1_000],
+    ['after two attempts with a long pause between them', 2, 120_000],
+  ] as const) {
+    it(`is never permanent ${what}`, async () => {
+      expect(await refuse().notes(invalid, times, everyMs)).to.equal(false);
+    });
+  }
 
   it('begins again if the reason changes, and after a successful write', async () => {
     const { notes, record } = refuse();

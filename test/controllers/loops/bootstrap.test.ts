@@ -2,26 +2,21 @@ import { expect } from 'chai';
 import { createBootstrap } from '../../../src/controllers/loops/bootstrap.ts';
 import { createHandClock } from '../hand-clock.ts';
 
-function setUp(timeoutMs = 120_000, isInLine?: (key: string) => boolean) {
+function setUp() {
   const clock = createHandClock();
   const controller = new AbortController();
   const ended: number[] = [];
-  let isStopped = false;
+  const line = new Set<string>();
+  const world = { isStopped: false };
   const bootstrap = createBootstrap({
-    timeoutMs,
+    timeoutMs: 120_000,
     clock,
-    isStopped: () => isStopped,
+    isStopped: () => world.isStopped,
     onOver: (open) => ended.push(open),
-    ...(isInLine === undefined ? {} : { isInLine }),
+    isInLine: (key) => line.has(key),
   });
   return {
-    clock,
-    controller,
-    ended,
-    bootstrap,
-    stop: (is: boolean) => {
-      isStopped = is;
-    },
+    ...{ clock, controller, ended, line, world, bootstrap, ...bootstrap },
     /** `daemonset/NAME` or the name of a pod. */
     begin: (...keys: string[]) =>
       bootstrap.begin(
@@ -31,44 +26,43 @@ function setUp(timeoutMs = 120_000, isInLine?: (key: string) => boolean) {
         },
         controller.signal,
       ),
+    decided: (...keys: string[]) => {
+      for (const key of keys) bootstrap.decided(key.startsWith('daemonset/') ? 'daemonset' : 'pod', key);
+    },
   };
 }
 
 describe('the bootstrap', () => {
   it('is not over before it has begun', async () => {
-    const { clock, bootstrap, ended } = setUp();
-    bootstrap.decided('pod', 'a');
+    const { clock, decided, over, ended } = setUp();
+    decided('a');
     await clock.advance(600_000);
-    expect(bootstrap.over()).to.equal(false);
-    expect(ended).to.deep.equal([]);
+    expect([over(), ended]).to.deep.equal([false, []]);
   });
 
-  it('is over at once if there is nothing to decide', () => {
-    const { bootstrap, begin, ended } = setUp();
-    begin();
-    expect(bootstrap.over()).to.equal(true);
-    expect(ended).to.deep.equal([0]);
-  });
-
-  it('is over when everything was decided', () => {
-    const { bootstrap, begin, ended } = setUp();
-    begin('a', 'b', 'daemonset/a');
-    bootstrap.decided('pod', 'a');
-    bootstrap.decided('daemonset', 'daemonset/a');
-    expect(bootstrap.over()).to.equal(false);
-    bootstrap.decided('pod', 'b');
-    expect(bootstrap.over()).to.equal(true);
-    expect(ended).to.deep.equal([0]);
-  });
-
-  it('counts no object twice, and no object that came later', () => {
-    const { bootstrap, begin } = setUp();
-    begin('a', 'b');
-    bootstrap.decided('pod', 'a');
-    bootstrap.decided('pod', 'a');
-    bootstrap.decided('pod', 'c');
-    expect(bootstrap.over()).to.equal(false);
-  });
+  const rows: [what: string, begin: string[], decided: string[], left: string[]][] = [
+    ['is over at once if there is nothing to decide', [], [], []],
+    ['is over when everything was decided', ['a', 'b', 'daemonset/a'], ['a', 'daemonset/a', 'b'], []],
+    ['counts no object twice, and no object that came later', ['a', 'b'], ['a', 'a', 'c'], []],
+    [
+      'names the DaemonSets that were not decided yet',
+      ['a', 'daemonset/a', 'daemonset/b'],
+      ['daemonset/a'],
+      ['daemonset/b'],
+    ],
+  ];
+  for (const [what, all, now, left] of rows) {
+    it(what, () => {
+      const { begin, decided, over, ended, undecidedDaemonSets } = setUp();
+      begin(...all);
+      for (const [index, key] of now.entries()) {
+        expect(over(), `before ${index}`).to.equal(false);
+        decided(key);
+      }
+      const isOver = all.every((key) => now.includes(key));
+      expect([over(), ended, [...undecidedDaemonSets()]]).to.deep.equal([isOver, isOver ? [0] : [], left]);
+    });
+  }
 
   it('does not take a pod for the DaemonSet of the same name', () => {
     const { bootstrap, controller } = setUp();
@@ -79,75 +73,58 @@ describe('the bootstrap', () => {
     expect(bootstrap.over()).to.equal(true);
   });
 
-  it('is over when its time is over, and says how many objects were left', async () => {
-    const { clock, bootstrap, begin, ended } = setUp(120_000);
+  it('is over when its time is over, and says once how many objects were left', async () => {
+    const { clock, over, begin, decided, ended } = setUp();
     begin('a', 'b', 'c');
-    bootstrap.decided('pod', 'b');
+    decided('b');
     await clock.advance(119_999);
-    expect(bootstrap.over()).to.equal(false);
+    expect(over()).to.equal(false);
     await clock.advance(1);
-    expect(bootstrap.over()).to.equal(true);
+    expect(over()).to.equal(true);
+    await clock.advance(600_000);
+    decided('a', 'c');
     expect(ended).to.deep.equal([2]);
   });
 
-  it('reports its end once', async () => {
-    const { clock, bootstrap, begin, ended } = setUp();
-    begin('a');
-    bootstrap.decided('pod', 'a');
-    await clock.advance(600_000);
-    bootstrap.decided('pod', 'a');
-    expect(ended).to.deep.equal([0]);
-  });
-
   it('is not over because the process ends, and leaves no timer', async () => {
-    const { clock, controller, bootstrap, begin, ended } = setUp();
+    const { clock, controller, over, begin, ended } = setUp();
     begin('a');
     controller.abort();
     await clock.advance(600_000);
-    expect(bootstrap.over()).to.equal(false);
-    expect(ended).to.deep.equal([]);
-    expect(clock.waiting).to.equal(0);
+    expect([over(), ended, clock.waiting]).to.deep.equal([false, [], 0]);
   });
 
   it('waits beyond its time for a DaemonSet that waits for its turn to roll', async () => {
-    const line = new Set(['daemonset/a', 'daemonset/b']);
-    const { clock, bootstrap, begin, ended } = setUp(120_000, (key) => line.has(key));
+    const { clock, over, begin, decided, line, ended } = setUp();
+    for (const key of ['daemonset/a', 'daemonset/b']) line.add(key);
     begin('a', 'daemonset/a', 'daemonset/b');
     await clock.advance(120_000);
-    expect(bootstrap.over()).to.equal(false);
+    expect(over()).to.equal(false);
     await clock.advance(600_000);
-    bootstrap.decided('daemonset', 'daemonset/a');
-    expect(bootstrap.over()).to.equal(false);
-    bootstrap.decided('daemonset', 'daemonset/b');
+    decided('daemonset/a');
+    expect(over()).to.equal(false);
+    decided('daemonset/b');
     expect(ended).to.deep.equal([0]);
   });
 
   it('does not end by its time while rollouts are stopped', async () => {
-    const { clock, bootstrap, begin, stop } = setUp(120_000);
-    stop(true);
+    const { clock, over, begin, world } = setUp();
+    world.isStopped = true;
     begin('a');
     await clock.advance(600_000);
-    expect(bootstrap.over()).to.equal(false);
-    stop(false);
+    expect(over()).to.equal(false);
+    world.isStopped = false;
     await clock.advance(15_000);
-    expect(bootstrap.over()).to.equal(true);
-  });
-
-  it('names the DaemonSets that were not decided yet', () => {
-    const { bootstrap, begin } = setUp();
-    begin('a', 'daemonset/a', 'daemonset/b');
-    bootstrap.decided('daemonset', 'daemonset/a');
-    expect([...bootstrap.undecidedDaemonSets()]).to.deep.equal(['daemonset/b']);
+    expect(over()).to.equal(true);
   });
 
   it('is over once no object is in line any more, even without a decision', async () => {
-    const line = new Set(['daemonset/a']);
-    const { clock, bootstrap, begin, ended } = setUp(120_000, (key) => line.has(key));
+    const { clock, over, begin, line, ended } = setUp();
+    line.add('daemonset/a');
     begin('a', 'daemonset/a');
     await clock.advance(120_000);
     line.clear();
     await clock.advance(15_000);
-    expect(bootstrap.over()).to.equal(true);
-    expect(ended).to.deep.equal([1]);
+    expect([over(), ended]).to.deep.equal([true, [1]]);
   });
 });
