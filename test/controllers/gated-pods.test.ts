@@ -59,20 +59,17 @@ describe('the search for gated pods without the pod controller', () => {
     expect([found, errors]).to.deep.equal([[], []]);
   });
 
+  const GATED = [pod('a', 'archaware.dev/architecture')];
+
   it('checks again after a failure', async () => {
-    const { found, errors, running, minute } = arrange(
-      new Error('no route'),
-      [pod('a', 'archaware.dev/architecture')],
-      [],
-    );
+    const { found, errors, running, minute } = arrange(new Error('no route'), GATED, []);
     for (let minutes = 0; minutes < 2; minutes += 1) await minute();
     await running;
-    expect(errors).to.have.length(1);
-    expect(found).to.deep.equal([['shop/a'], []]);
+    expect([errors.length, found]).to.deep.equal([1, [['shop/a'], []]]);
   });
 
   it('counts what the present term has found, and nothing of an earlier term', async () => {
-    const { gated, end, running, minute } = arrange([pod('a', 'archaware.dev/architecture')], []);
+    const { gated, end, running, minute } = arrange(GATED, []);
     await minute();
     expect(gated.count()).to.equal(1);
     end.abort();
@@ -83,7 +80,7 @@ describe('the search for gated pods without the pod controller', () => {
   });
 
   it('takes no answer that arrives after the end of the term', async () => {
-    const { gated, end, found, running } = arrange([pod('a', 'archaware.dev/architecture')]);
+    const { gated, end, found, running } = arrange(GATED);
     // The first request is under way.
     end.abort();
     await running;

@@ -72,17 +72,15 @@ describe('the record of an object', () => {
 });
 
 describe('the memory of a term', () => {
-  const decisions: Readonly<Record<string, (moment: number) => Decision | typeof SKIPPED>> = {
-    'placed objects': () => standing(['amd64', 'arm64'], undefined),
-    'objects that wait for an answer': () => ({ ...WAITS }),
-    'objects that wait until a time': (moment) => ({
-      ...WAITS,
-      againInMs: 5_000 - moment,
-      givesUpInMs: 9_000 - moment,
-    }),
-    'skipped objects': () => ({ ...SKIPPED }),
-  };
-  for (const [what, decided] of Object.entries(decisions)) {
+  const decisions: [what: string, decided: (moment: number) => Decision | typeof SKIPPED][] = [
+    ['placed objects', () => standing(['amd64', 'arm64'], undefined)],
+    [
+      'objects that wait until a time',
+      (moment) => ({ ...WAITS, againInMs: 5_000 - moment, givesUpInMs: 9_000 - moment }),
+    ],
+    ['skipped objects', () => ({ ...SKIPPED })],
+  ];
+  for (const [what, decided] of decisions) {
     it(`has one decision for all equal ${what}`, () => {
       const { remember } = arrangeMemory();
       const [one, two] = ['one', 'two'].map((name, moment) => remember(name, decided(moment)));
@@ -104,6 +102,10 @@ describe('the memory of a term', () => {
   for (const [given, decision, expected] of valid) {
     it(`${expected ? 'need not make again' : 'makes again'} the decision after ${given}`, () => {
       const { memory, remember } = arrangeMemory();
+      expect(
+        holds(memory.of('shop/another', 'u'), () => '1'),
+        'not decided yet',
+      ).to.equal(false);
       const record = remember('web', decision);
       expect([holds(record, () => '1'), holds(record, () => '2')]).to.deep.equal([expected, false]);
       memory.invalidate('shop/web');
@@ -111,12 +113,6 @@ describe('the memory of a term', () => {
       expect([...decidedOf(memory.all)]).to.deep.equal([['shop/web', record]]);
     });
   }
-
-  it('knows which objects are not decided yet', () => {
-    const { memory } = arrangeMemory();
-    expect(holds(memory.of('shop/web', 'u'), () => '1')).to.equal(false);
-    expect([...decidedOf(memory.all)]).to.deep.equal([]);
-  });
 
   it('knows which objects wait for an image, until they are decided or gone', () => {
     const { memory, remember } = arrangeMemory();
@@ -158,17 +154,15 @@ describe('the time since when an object waits', () => {
 
 describe('the answer to a write', () => {
   const at = (resourceVersion: string, uid = 'a') => ({ uid, resourceVersion });
-  function answeredAfter(seen = at('5'), version = '7') {
+  function answeredAfter(seen = at('5')) {
     const record = createRecords().of('k', 'a');
-    answered(record, version, seen, 0);
+    answered(record, '7', seen, 0);
     return record;
   }
 
   it('makes the object wait until the watch shows the write', () => {
     const record = answeredAfter();
-    expect(behindMs(record, at('6'), 0)).to.equal(30_000);
-    expect(behindMs(record, at('7'), 0)).to.equal(0);
-    expect(behindMs(record, at('6'), 0)).to.equal(0);
+    expect(['6', '7', '6'].map((version) => behindMs(record, at(version), 0))).to.deep.equal([30_000, 0, 0]);
   });
 
   it('causes no wait if the watch was faster than the answer', () => {
@@ -177,9 +171,8 @@ describe('the answer to a write', () => {
   });
 
   it('causes a wait of half a minute at most, because after a restored backup no event comes', () => {
-    const record = answeredAfter(at('5'), '700');
-    expect(behindMs(record, at('6'), 20_000)).to.equal(10_000);
-    expect(behindMs(record, at('6'), 30_000)).to.equal(0);
+    const record = answeredAfter();
+    expect([20_000, 30_000].map((now) => behindMs(record, at('6'), now))).to.deep.equal([10_000, 0]);
   });
 });
 

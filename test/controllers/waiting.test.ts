@@ -21,23 +21,16 @@ describe('the objects that wait for an image', () => {
     expect(lookupEnded('b')).to.deep.equal(['one']);
   });
 
-  it('do not include an object that waits for another image now', () => {
+  it('do not include an object that waits for another image now, or for none', () => {
     const { waiting, lookupEnded } = create();
-    waiting.set('one', ['a', 'b']);
-    waiting.set('one', ['b', 'c']);
-    expect(lookupEnded('a')).to.deep.equal([]);
-    expect(lookupEnded('b')).to.deep.equal(['one']);
-    expect(lookupEnded('c')).to.deep.equal(['one']);
-  });
-
-  it('do not include an object that waits for nothing any more', () => {
-    const { waiting, lookupEnded } = create();
-    waiting.set('one', ['a', 'a']);
-    waiting.set('two', ['a']);
-    waiting.set('one', []);
-    waiting.set('three', []);
-    expect(lookupEnded('a')).to.deep.equal(['two']);
-    waiting.set('two', []);
+    for (const images of [
+      ['a', 'b'],
+      ['b', 'c'],
+    ])
+      waiting.set('one', images);
+    waiting.set('two', ['a', 'a']);
+    expect(['a', 'b', 'c'].map(lookupEnded)).to.deep.equal([['two'], ['one'], ['one']]);
+    for (const key of ['two', 'three']) waiting.set(key, []);
     expect(lookupEnded('a')).to.deep.equal([]);
   });
 

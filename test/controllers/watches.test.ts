@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { createWatches } from '../../src/controllers/watches.ts';
-import type { ApiClient } from '../../src/kube/api-client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import { createSetClock } from '../kube/cluster.ts';
+import { clientOf } from '../support/client-of.ts';
 
 describe('the watch of pods', () => {
   /** A pod of generation 2: archaware's patch made it before the backup was restored, somebody else's afterwards. */
@@ -16,29 +16,18 @@ describe('the watch of pods', () => {
       { metadata: { resourceVersion: '500' }, items: [pod('400', 'lost')] },
       { metadata: { resourceVersion: '330' }, items: [pod('320', 'present')] },
     ];
-    let seen = () => {};
-    const restored = new Promise<void>((resolve) => {
-      seen = resolve;
-    });
     const end = new AbortController();
-    const client: ApiClient = {
-      host: 'api.test',
-      addresses: () => new Set(),
+    const client = clientOf({
       request: async () => lists.shift(),
       async watch(_path, { signal }) {
         if (lists.length > 0) throw new ApiError(410, { reason: 'Expired' }, 'watch');
         await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
       },
-      close: async () => undefined,
-    };
-    const watches = createWatches({
-      client,
-      clock: createSetClock(),
-      kinds: new Set(['pods']),
     });
-    watches.listeners.pod = ({ before }) => {
-      if (before !== undefined) seen();
-    };
+    const watches = createWatches({ client, clock: createSetClock(), kinds: new Set(['pods']) });
+    const restored = new Promise<void>((resolve) => {
+      watches.listeners.pod = ({ before }) => before && resolve();
+    });
     const running = watches.run(end.signal);
     await restored;
     expect(watches.pods.store.get('shop/web')?.images.map(({ image }) => image)).to.deep.equal(['present']);
@@ -56,22 +45,17 @@ describe('the watch of nodes', () => {
   it('counts the architectures of the first list at once, and that of a later node a minute after it joined', async () => {
     const end = new AbortController();
     const clock = createSetClock();
-    const client: ApiClient = {
-      host: 'api.test',
-      addresses: () => new Set(),
+    const client = clientOf({
       request: async () => ({ metadata: { resourceVersion: '1' }, items: [node('old', 'amd64')] }),
       async watch(_path, { signal, onOpen, onPiece }) {
         onOpen();
         onPiece(Buffer.from(`${JSON.stringify({ type: 'ADDED', object: node('new', 'arm64') })}\n`));
         await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       },
-      close: async () => undefined,
-    };
+    });
     const watches = createWatches({ client, clock, kinds: new Set(['nodes']) });
     const joined = new Promise<void>((resolve) => {
-      watches.listeners.node = ({ key }) => {
-        if (key === 'new') resolve();
-      };
+      watches.listeners.node = ({ key }) => key === 'new' && resolve();
     });
     const running = watches.run(end.signal);
     await joined;

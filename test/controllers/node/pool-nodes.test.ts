@@ -21,28 +21,20 @@ describe('the watch for how nodes of pools join', () => {
       onJoinedUntainted: (pool) => pools.push(pool),
     });
     const reasons = () => notes.map((text) => text.split(':')[0]);
-    return { clock, watch, pools, reasons };
+    return { clock, watch, pools, notes, reasons };
   }
   const named = (uid: string, labels: Record<string, string> = POOL, taints: readonly string[] = []): Node => ({
     ...node({ labels, taints: taints.map((text) => taint(text)) }),
     uid,
   });
 
-  it('reports a node that joins without the taint, once, when it first appears', () => {
+  it('reports a node that joins without the taint, once, when it first appears, and the next one of its name', () => {
     const { watch, pools, reasons } = arrange();
     watch.changed({ now: named('1'), before: undefined });
     watch.changed({ now: named('1', POOL, ['other=x:NoSchedule']), before: named('1') });
     expect([pools, reasons()]).to.deep.equal([['a'], ['JoinedUntainted 1']]);
-  });
-
-  it('reports the next node under the same name', () => {
-    const { watch, pools, reasons } = arrange();
-    watch.changed({ now: named('1'), before: undefined });
     watch.changed({ now: named('2'), before: named('1', POOL, [OURS]) });
-    expect([pools, reasons()]).to.deep.equal([
-      ['a', 'a'],
-      ['JoinedUntainted 1', 'JoinedUntainted 2'],
-    ]);
+    expect([pools.slice(1), reasons().slice(1)]).to.deep.equal([['a'], ['JoinedUntainted 2']]);
   });
 
   const quiet: [what: string, setUp: Parameters<typeof arrange>[0], node: Node][] = [
@@ -81,25 +73,21 @@ describe('the watch for how nodes of pools join', () => {
     }
   });
 
-  it('reports it again while it lasts, after half an hour', async () => {
-    const { clock, watch, reasons } = arrange();
-    watch.begin([stuck]);
-    await clock.advance(300_000);
-    for (let minutes = 0; minutes < 30; minutes += 5) {
-      watch.changed({ now: stuck, before: stuck });
+  for (const [what, changes] of [
+    ['while it changes', true],
+    ['although nothing of the node changes', false],
+  ] as const) {
+    it(`reports it again ${what}, after half an hour`, async () => {
+      const { clock, watch, reasons } = arrange();
+      watch.begin([stuck]);
       await clock.advance(300_000);
-    }
-    watch.changed({ now: stuck, before: stuck });
-    expect(reasons()).to.deep.equal(['NodeNotInitialized 1', 'NodeNotInitialized 1']);
-  });
-
-  it('reports it again although nothing of the node changes', async () => {
-    const { clock, watch, reasons } = arrange();
-    watch.begin([stuck]);
-    await clock.advance(300_000);
-    for (let minutes = 0; minutes < 30; minutes += 5) await clock.advance(300_000);
-    expect(reasons()).to.deep.equal(['NodeNotInitialized 1', 'NodeNotInitialized 1']);
-  });
+      for (let minutes = 0; minutes < 30; minutes += 5) {
+        if (changes) watch.changed({ now: stuck, before: stuck });
+        await clock.advance(300_000);
+      }
+      expect(reasons()).to.deep.equal(['NodeNotInitialized 1', 'NodeNotInitialized 1']);
+    });
+  }
 
   it('counts from the moment when no other taint is left', async () => {
     const { clock, watch, reasons } = arrange();
@@ -139,37 +127,16 @@ describe('the watch for how nodes of pools join', () => {
     await clock.advance(3_600_000);
     expect(reasons()).to.deep.equal([]);
   });
-});
 
-describe('a node that reports another architecture', () => {
-  const arrange = () => {
-    const notes: string[] = [];
-    const { changed } = createPoolNodes({
-      settings: () => settings(),
-      managesNodes: false,
-      events: { emit: ({ reason, note }) => notes.push(`${reason}: ${note}`) > 0 },
-      clock: createHandClock(),
-      onJoinedUntainted: () => undefined,
-    });
-    return { notes, changed };
-  };
-
-  it('gets one Event for each change, and no other one for the same change within half an hour', () => {
-    const { notes, changed } = arrange();
+  it('reports another architecture of a node: each change once within half an hour', () => {
+    const { watch, notes } = arrange({ managesNodes: false });
     const [amd, arm] = [node({ architecture: 'amd64' }), node({ architecture: 'arm64' })];
-    changed({ now: amd, before: undefined });
+    watch.changed({ now: amd, before: undefined });
     for (let round = 0; round < 5; round++) {
-      changed({ now: arm, before: amd });
-      changed({ now: amd, before: arm });
+      watch.changed({ now: arm, before: amd });
+      watch.changed({ now: amd, before: arm });
     }
     expect(notes).to.have.length(2);
-    expect(notes[0]).to.match(/^NodeArchitectureChanged: .*amd64 before and reports arm64 now/);
-  });
-
-  it('is another node if its uid is another one', () => {
-    const { notes, changed } = arrange();
-    changed({ now: node({ uid: 'new', architecture: 'arm64' }), before: node({ uid: 'old', architecture: 'amd64' }) });
-    changed({ now: undefined, before: node({ uid: 'new', architecture: 'arm64' }) });
-    expect(notes).to.deep.equal([]);
+    expect(notes[0]).to.match(/^NodeArchitectureChanged u1: .*amd64 before and reports arm64 now/);
   });
 });

@@ -10,17 +10,15 @@ describe('the architectures that nodes are witnesses for', () => {
   it('are those of the first list at once, and those of a node that joins after a minute', async () => {
     const clock = createHandClock();
     const witnesses = createWitnesses(clock);
+    const now = () => [witnesses.architectures(), witnesses.dueInMs()];
     witnesses.seen({ now: of('a', 'amd64'), before: undefined }, true);
-    expect(witnesses.architectures()).to.deep.equal(['amd64']);
+    expect(now()).to.deep.equal([['amd64'], undefined]);
     witnesses.seen({ now: of('b', 'arm64'), before: undefined }, false);
-    expect(witnesses.architectures()).to.deep.equal(['amd64']);
-    expect(witnesses.dueInMs()).to.equal(60_000);
+    expect(now()).to.deep.equal([['amd64'], 60_000]);
     await clock.advance(59_999);
-    expect(witnesses.architectures()).to.deep.equal(['amd64']);
-    expect(witnesses.dueInMs()).to.equal(1);
+    expect(now()).to.deep.equal([['amd64'], 1]);
     await clock.advance(1);
-    expect(witnesses.architectures()).to.deep.equal(['amd64', 'arm64']);
-    expect(witnesses.dueInMs()).to.equal(undefined);
+    expect(now()).to.deep.equal([['amd64', 'arm64'], undefined]);
   });
 
   it('stay the same array until one appears or disappears', () => {

@@ -10,12 +10,11 @@ const KNOWN: ImageAnswer = { kind: 'known', platforms: [{ os: 'linux', architect
 
 function pods(imagesOf: (key: string) => readonly string[]) {
   const clock = createHandClock();
-  const known = new Set<string>();
-  const failures = new Map<string, ImageAnswer>();
+  const answers = new Map<string, ImageAnswer>();
   const asked: string[] = [];
   const backlog = createBacklog(clock, reconcile);
   function reconcile(key: string): void {
-    const recall = ({ image }: PodImage) => (known.has(image) ? KNOWN : (failures.get(image) ?? PENDING));
+    const recall = ({ image }: PodImage) => answers.get(image) ?? PENDING;
     const ask = ({ image }: PodImage): ImageAnswer => {
       asked.push(image);
       return PENDING;
@@ -23,7 +22,7 @@ function pods(imagesOf: (key: string) => readonly string[]) {
     const answerOf = backlog.answers(key, recall, ask);
     for (const image of imagesOf(key)) answerOf({ image, pullPolicy: 'IfNotPresent' });
   }
-  return { clock, known, failures, asked, backlog, reconcile };
+  return { clock, answers, asked, backlog, reconcile };
 }
 
 describe('the images of bound pods', () => {
@@ -53,35 +52,24 @@ describe('the images of bound pods', () => {
     expect(asked).to.deep.equal(['a', 'b', 'c', 'd', 'e', 'next']);
   });
 
-  it('are not looked up if they are known', async () => {
-    const { clock, asked, known, reconcile } = pods(() => ['a']);
-    known.add('a');
+  it('are looked up only if they are not known, and again after a failure only when the retry is due', async () => {
+    const { clock, asked, answers, reconcile } = pods(() => ['known', 'late', 'due']);
+    answers.set('known', KNOWN).set('late', failed(1, 10_000)).set('due', failed(1, Number.POSITIVE_INFINITY));
     reconcile('p');
     await clock.advance(1_000);
-    expect(asked).to.deep.equal([]);
-  });
-
-  it('are looked up again after a failure only when the retry is due', async () => {
-    const { clock, asked, failures, reconcile } = pods(() => ['late', 'due']);
-    failures.set('late', failed(1, 10_000)).set('due', failed(1, Number.POSITIVE_INFINITY));
-    reconcile('p');
-    await clock.advance(200);
     expect(asked).to.deep.equal(['due']);
   });
 
-  it('are not looked up after the end of the term', async () => {
-    const { clock, asked, backlog, reconcile } = pods((key) => [key]);
-    reconcile('p');
-    backlog.end();
-    await clock.advance(1_000);
-    expect(asked).to.deep.equal([]);
-  });
-
-  it('are not looked up for a pod that is gone', async () => {
-    const { clock, asked, backlog, reconcile } = pods((key) => [key]);
-    reconcile('p');
-    backlog.forget('p');
-    await clock.advance(1_000);
-    expect(asked).to.deep.equal([]);
-  });
+  for (const [when, end] of [
+    ['after the end of the term', ({ backlog }: ReturnType<typeof pods>) => backlog.end()],
+    ['for a pod that is gone', ({ backlog }: ReturnType<typeof pods>) => backlog.forget('p')],
+  ] as const) {
+    it(`are not looked up ${when}`, async () => {
+      const world = pods((key) => [key]);
+      world.reconcile('p');
+      end(world);
+      await world.clock.advance(1_000);
+      expect(world.asked).to.deep.equal([]);
+    });
+  }
 });
