@@ -4,8 +4,7 @@ import { readRecorded, withRollout } from '../../../src/placement/objects/templa
 import type { Settings } from '../../../src/placement/settings.ts';
 import { requires, term } from '../../placement/affinities.ts';
 import { failed, known, settings } from '../../placement/objects.ts';
-import { describeEndsOfWrites } from '../ends-of-writes.ts';
-import { describeWaits } from '../waits.ts';
+import { describePlacing } from '../placing.ts';
 import { arrangeDaemonSets, asWritten, type DaemonSetGiven, KEY, leftBehind, shown } from './world.ts';
 
 const SECOND = 1_000;
@@ -14,9 +13,10 @@ const RESTARTED = { 'kubectl.kubernetes.io/restartedAt': '2026-01-01T00:00:00Z' 
 const IGNORE = { 'archaware.dev/ignore': 'true' };
 
 describe('the reconciliation of a DaemonSet', () => {
-  describeWaits(KEY, () => {
+  describePlacing(KEY, () => {
     const arranged = arrangeDaemonSets();
-    return { ...arranged, tolerated: () => shown(arranged.now()) };
+    const { now, daemonSets } = arranged;
+    return { ...arranged, tolerated: () => shown(now()), remove: () => void daemonSets.delete(KEY) };
   });
 
   it('writes the tolerations of its images, and waits until the watch shows them', async () => {
@@ -35,20 +35,16 @@ describe('the reconciliation of a DaemonSet', () => {
     expect(asked, 'the images of an unchanged template').to.have.length(1);
   });
 
-  it('allows every architecture after two minutes of failures, and decides again each minute', async () => {
-    const { put, run, world, now, show, asked, controller } = arrangeDaemonSets();
+  it('narrows a guess once the images are known', async () => {
+    const { put, run, world, now, show } = arrangeDaemonSets();
     world.answers.app = failed(120);
     put();
-    expect(await run()).to.deep.equal({ outcome: 'written', againInMs: 15 * SECOND });
-    expect(shown(now())).to.equal('amd64,arm64');
+    await run();
     expect(now().recorded).to.include('"images":[]');
     show();
-    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: MINUTE });
-    expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key: KEY, inMs: 0 }]);
     world.answers.app = known('linux/arm64');
     expect(await run()).to.include({ outcome: 'written' });
     expect(shown(now())).to.equal('arm64');
-    expect(asked).to.have.length(3);
   });
 
   it('keeps what it wrote when the images cannot be looked up any more', async () => {
@@ -63,28 +59,10 @@ describe('the reconciliation of a DaemonSet', () => {
     expect([shown(now()), writes.length]).to.deep.equal(['arm64', 1]);
   });
 
-  it('holds a template whose images have no architecture in common, and decides again after ten minutes', async () => {
-    const { put, run, world, asked, clock, decided } = arrangeDaemonSets();
-    put({ images: ['app', 'other'] });
-    await clock.advance(MINUTE);
-    expect(await run()).to.deep.equal({ outcome: 'held', againInMs: 10 * MINUTE });
-    expect(decided).to.deep.equal([KEY]);
-    await clock.advance(10 * MINUTE - 1);
-    expect(await run()).to.include({ outcome: 'held' });
-    expect(asked).to.have.length(2);
-    world.answers.other = known('linux/arm64');
-    await clock.advance(10 * MINUTE);
-    expect(await run()).to.include({ outcome: 'written' });
-  });
-
   const again: [what: string, change: DaemonSetGiven, settings: Partial<Settings>, asks: boolean][] = [
     ['an annotation', { metadata: { annotations: { x: 'y' } } }, {}, false],
-    ['the image', { images: ['new'] }, {}, true],
     ['a label of its own', { labels: { x: 'y' } }, {}, false],
-    ['a label of its template', { templateLabels: { x: 'y' } }, {}, true],
-    ['its template by kubectl rollout restart', { templateAnnotations: RESTARTED }, {}, true],
-    ['the service account', { spec: { serviceAccountName: 'other' } }, {}, true],
-    ['the priority', { spec: { priorityClassName: 'high' } }, {}, true],
+    ['its template', { templateLabels: { x: 'y' } }, {}, true],
     ['the DaemonSet itself, for another of its name', { uid: 'u2' }, {}, true],
     ['the settings that decide', {}, { schedulable: ['arm64'] }, true],
   ];
@@ -198,16 +176,12 @@ describe('the reconciliation of a DaemonSet', () => {
     const everywhere = { namespaces: undefined, namespaceSelector: [] };
     const podSelector = [{ key: 'app', operator: 'in', values: ['agent'] }] as const;
     const all = { ...settings({ schedulable: ['amd64'] }), policy: 'p' };
-    const { put, run, now, show } = arrangeDaemonSets({
+    const { put, run, now } = arrangeDaemonSets({
       policies: [{ name: 'p', ...everywhere, podSelector, settings: all }],
     });
     put({ spec: { containers: [] }, templateLabels: { app: 'agent' } });
     await run();
     expect(shown(now())).to.equal('amd64');
-    show();
-    put({ name: 'second', spec: { containers: [] } });
-    await run('shop/second');
-    expect(shown(now('second'))).to.equal('amd64,arm64');
   });
 
   it('decides a DaemonSet that is not ignored any more', async () => {
@@ -217,8 +191,6 @@ describe('the reconciliation of a DaemonSet', () => {
     put();
     expect(await run()).to.include({ outcome: 'written' });
   });
-
-  describeEndsOfWrites(KEY, () => arrangeDaemonSets());
 
   it('is a conflict if a webhook takes the tolerations out of the same write', async () => {
     const { put, run, world } = arrangeDaemonSets();
@@ -244,29 +216,5 @@ describe('the reconciliation of a DaemonSet', () => {
     expect([controller.contested(), writes.length]).to.deep.equal([1, 3]);
     await clock.advance(10 * MINUTE);
     expect(await run()).to.include({ outcome: 'written' });
-  });
-
-  it('reports pull secrets that cannot be used, and again for another DaemonSet of the same name', async () => {
-    const { put, run, world, events } = arrangeDaemonSets();
-    world.secrets = [{ name: 's', reason: 'it does not exist' }];
-    put();
-    await run();
-    put();
-    await run();
-    const note = 'PullSecretUnusable: pull secret s cannot be used: it does not exist';
-    expect(events).to.deep.equal([note]);
-    put({ uid: 'u2' });
-    await run();
-    expect(events).to.deep.equal([note, note]);
-  });
-
-  it('forgets a DaemonSet that is gone', async () => {
-    const { put, run, daemonSets, controller, decided } = arrangeDaemonSets();
-    put();
-    await run();
-    daemonSets.delete(KEY);
-    expect(await run()).to.deep.equal({ outcome: 'unchanged' });
-    expect(controller.states.size).to.equal(0);
-    expect(decided).to.deep.equal([KEY]);
   });
 });

@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { failed, known, pending, toleration } from '../../placement/objects.ts';
-import { describeEndsOfWrites } from '../ends-of-writes.ts';
-import { describeWaits } from '../waits.ts';
+import { describePlacing } from '../placing.ts';
 import { arrangePod, GATED, KEY, NEVER, type PodGiven, shown } from './world.ts';
 
 const SECOND = 1_000;
@@ -11,9 +10,10 @@ const MINUTE = 60 * SECOND;
 const BOUND = { nodeName: 'n1' };
 
 describe('the reconciliation of a pod', () => {
-  describeWaits(KEY, () => {
+  describePlacing(KEY, () => {
     const arranged = arrangePod();
-    return { ...arranged, tolerated: () => shown(arranged.now()) };
+    const { now, pods } = arranged;
+    return { ...arranged, tolerated: () => shown(now()), remove: () => void pods.delete(KEY) };
   });
 
   it('writes the tolerations of its images, and waits until the watch shows them', async () => {
@@ -31,11 +31,12 @@ describe('the reconciliation of a pod', () => {
     expect(writes).to.deep.equal(['tolerate shop/web']);
   });
 
-  it('says in its result what was written', async () => {
-    const { put, controller } = arrangePod({ mode: 'both' });
+  it('releases a gated pod, and says in its result what was written', async () => {
+    const { put, controller, now, writes } = arrangePod({ mode: 'both' });
     put({ spec: GATED });
-    const { detail } = await controller.reconcile(KEY, NEVER);
-    expect(detail).to.equal('tolerates arm64; requires kubernetes.io/arch in (arm64)');
+    const { outcome, detail } = await controller.reconcile(KEY, NEVER);
+    expect([outcome, detail]).to.deep.equal(['written', 'tolerates arm64; requires kubernetes.io/arch in (arm64)']);
+    expect([shown(now()), writes]).to.deep.equal(['arm64', ['release shop/web']]);
   });
 
   it('keeps the gate of a pod that asks for an architecture which its index lacks, in a mode with affinity', async () => {
@@ -56,21 +57,6 @@ describe('the reconciliation of a pod', () => {
     expect(now().gated).to.equal(undefined);
   });
 
-  it('releases a gated pod', async () => {
-    const { put, run, now, writes } = arrangePod();
-    put({ spec: GATED });
-    expect(await run()).to.include({ outcome: 'written' });
-    expect(shown(now())).to.equal('arm64');
-    expect(writes).to.deep.equal(['release shop/web']);
-  });
-
-  it('counts no time to place for a pod that is bound already', async () => {
-    const { put, run, placed } = arrangePod({}, false);
-    put({ spec: BOUND });
-    expect(await run()).to.include({ outcome: 'written' });
-    expect(placed).to.deep.equal([]);
-  });
-
   it('writes no guess to a pod that was bound meanwhile, but what is known', async () => {
     const { put, run, world, bind, now } = arrangePod();
     world.answers.app = failed(120);
@@ -81,18 +67,6 @@ describe('the reconciliation of a pod', () => {
     world.answers.app = known('linux/arm64');
     expect(await run()).to.include({ outcome: 'written' });
     expect(shown(now())).to.equal('arm64');
-  });
-
-  it('allows every architecture after two minutes of failures, and decides again each minute', async () => {
-    const { put, run, world, now, events, show, controller } = arrangePod();
-    world.answers.app = failed(120);
-    put();
-    expect(await run()).to.deep.equal({ outcome: 'written', againInMs: MINUTE });
-    expect(shown(now())).to.equal('amd64,arm64');
-    expect(events.map((event) => event.split(':')[0])).to.deep.equal(['ImageUnresolvable', 'OpenPlacement']);
-    show();
-    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: MINUTE });
-    expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key: KEY, inMs: 0 }]);
   });
 
   it('writes an Event for a pod that asks for another architecture than its image has, and decides again after ten minutes', async () => {
@@ -132,12 +106,6 @@ describe('the reconciliation of a pod', () => {
     expect(await run()).to.deep.equal({ outcome: 'unchanged' });
   });
 
-  it('does not decide again about a pod that asks for what its image has', async () => {
-    const { put, run } = arrangePod();
-    put({ spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } } });
-    expect(await run()).to.deep.equal({ outcome: 'written', againInMs: undefined });
-  });
-
   it('says in its Event when a pod that waits starts at the latest, the same time at each retry', async () => {
     const { put, run, world, clock, events } = arrangePod();
     put();
@@ -158,21 +126,12 @@ describe('the reconciliation of a pod', () => {
     expect(events.slice(1).map((event) => event.split(':')[0])).to.deep.equal(['OpenPlacement']);
   });
 
+  const TWO_IMAGES = { containers: [{ image: 'app' }, { image: 'new' }] };
   const outlooks: readonly (readonly [what: string, given: Partial<Settings>, spec: JsonObject, end: RegExp])[] = [
-    [
-      'it waits until a lookup succeeds',
-      { unresolvable: 'wait' },
-      {},
-      /; the pod waits until a lookup succeeds \(images\.unresolvable: wait\)$/,
-    ],
+    ['it waits until a lookup succeeds', { unresolvable: 'wait' }, {}, /; the pod waits until a lookup succeeds \(.*$/],
     ['nothing about a pod that has a node', {}, BOUND, /: connection refused$/],
     ['nothing in the mode observe, which holds no pod', { mode: 'observe' }, {}, /: connection refused$/],
-    [
-      'nothing while another lookup may still be the last',
-      {},
-      { containers: [{ image: 'app' }, { image: 'new' }] },
-      /: connection refused$/,
-    ],
+    ['nothing while another lookup may be the last', {}, TWO_IMAGES, /: connection refused$/],
   ];
   for (const [what, given, spec, end] of outlooks) {
     it(`says in the Event of a pod that waits: ${what}`, async () => {
@@ -185,40 +144,21 @@ describe('the reconciliation of a pod', () => {
     });
   }
 
-  it('holds a pod whose images have no architecture in common, and decides again after ten minutes', async () => {
-    const { put, run, world, asked, clock, decided, writes } = arrangePod();
+  it('keeps the gate of a pod that it holds, and says when it decides again', async () => {
+    const { put, run, clock, writes } = arrangePod();
     put({ spec: { ...GATED, containers: [{ image: 'app' }, { image: 'other' }] } });
-    expect(await run()).to.deep.equal({ outcome: 'held', againInMs: 10 * MINUTE });
-    expect(decided).to.deep.equal([KEY]);
+    await run();
     await clock.advance(4 * MINUTE);
     expect(await run()).to.deep.equal({ outcome: 'held', againInMs: 6 * MINUTE });
-    expect(asked).to.have.length(2);
     expect(writes).to.deep.equal([]);
-    world.answers.other = known('linux/arm64');
-    await clock.advance(6 * MINUTE);
-    expect(await run()).to.include({ outcome: 'written' });
-    expect(asked).to.have.length(4);
   });
 
+  const IGNORED = { labels: { 'archaware.dev/ignore': 'true' } };
+  const DELETED = { deletionTimestamp: '2026-01-01T00:00:00Z' };
   const skipped: [what: string, given: PodGiven, outcome: string, writes: string[]][] = [
-    [
-      'with the label archaware.dev/ignore',
-      { metadata: { labels: { 'archaware.dev/ignore': 'true' } } },
-      'unchanged',
-      [],
-    ],
-    [
-      'with the label and the gate',
-      { metadata: { labels: { 'archaware.dev/ignore': 'true' } }, spec: GATED },
-      'written',
-      ['release shop/web'],
-    ],
-    [
-      'that is being deleted',
-      { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' }, spec: GATED },
-      'unchanged',
-      [],
-    ],
+    ['with the label archaware.dev/ignore', { metadata: IGNORED }, 'unchanged', []],
+    ['with the label and the gate', { metadata: IGNORED, spec: GATED }, 'written', ['release shop/web']],
+    ['that is being deleted', { metadata: DELETED, spec: GATED }, 'unchanged', []],
     ['that has ended', { phase: 'Failed', spec: GATED }, 'unchanged', []],
   ];
   for (const [what, given, outcome, expected] of skipped) {
@@ -237,14 +177,12 @@ describe('the reconciliation of a pod', () => {
   it('tries again to release an ignored pod after a conflict', async () => {
     const { put, run, world, decided } = arrangePod();
     world.refusal = { kind: 'conflict' };
-    put({ metadata: { labels: { 'archaware.dev/ignore': 'true' } }, spec: GATED });
+    put({ metadata: IGNORED, spec: GATED });
     expect(await run()).to.deep.equal({ outcome: 'conflict' });
     expect(decided).to.deep.equal([]);
     world.refusal = undefined;
     expect(await run()).to.include({ outcome: 'written' });
   });
-
-  describeEndsOfWrites(KEY, () => arrangePod());
 
   it('is a conflict if another webhook takes the tolerations out of the same write', async () => {
     const { put, run, world, controller } = arrangePod();
@@ -255,29 +193,6 @@ describe('the reconciliation of a pod', () => {
     expect(controller.contested()).to.equal(0);
     expect(await run()).to.deep.equal({ outcome: 'conflict', againInMs: 10 * MINUTE });
     expect(controller.contested()).to.equal(1);
-  });
-
-  it('forgets a pod that is gone', async () => {
-    const { put, run, pods, controller, decided } = arrangePod();
-    put();
-    await run();
-    pods.delete(KEY);
-    expect(await run()).to.deep.equal({ outcome: 'unchanged' });
-    expect(controller.states.size).to.equal(0);
-    expect(decided).to.have.length(2);
-    put({ uid: 'u2' });
-    expect(await run()).to.include({ outcome: 'written' });
-  });
-
-  it('decides again for another pod of the same name, and reports its problems again', async () => {
-    const { put, run, world, events } = arrangePod();
-    world.secrets = [{ name: 's', reason: 'it does not exist' }];
-    put();
-    await run();
-    put({ uid: 'u2', image: 'other' });
-    expect(await run()).to.include({ outcome: 'written' });
-    const note = 'PullSecretUnusable: pull secret s cannot be used: it does not exist';
-    expect(events).to.deep.equal([note, note]);
   });
 
   const preferences: [what: string, mode: Settings['mode'], spec: JsonObject, reported: number][] = [
@@ -306,11 +221,11 @@ describe('the reconciliation of a pod', () => {
     expect(asked).to.deep.equal(['app']);
   });
 
-  it('looks up the images of a bound pod at once if nothing is paced, as in plan', async () => {
-    const { put, run, asked } = arrangePod({}, false);
+  it('looks up the images of a bound pod at once if nothing is paced, as in plan, and counts no time to place', async () => {
+    const { put, run, asked, placed } = arrangePod({}, false);
     put({ spec: BOUND });
-    await run();
-    expect(asked).to.deep.equal(['app']);
+    expect(await run()).to.include({ outcome: 'written' });
+    expect([asked, placed]).to.deep.equal([['app'], []]);
   });
 
   it('adds nothing to a bound pod in the mode affinity, and asks nothing', async () => {

@@ -31,17 +31,6 @@ describe('the event of a pod', () => {
     expect(controller.isUpToDate(KEY, { ...now(), resourceVersion: '99', generation: 99 })).to.equal(true);
   });
 
-  const changes: [what: string, change: Partial<Pod>][] = [
-    ['another uid', { uid: 'u2' }],
-    ['another image', { images: [{ image: 'other', pullPolicy: '' }] }],
-    ['the end of the pod', { phase: 'Succeeded' }],
-    ['a deletion', { deleting: true }],
-    ['another statement', { statement: 'amd64' }],
-    ['the label archaware.dev/ignore', { labels: { 'archaware.dev/ignore': 'true' } }],
-    ['fewer tolerations', { tolerations: [] }],
-    ['another namespace, which is not known', { namespace: 'unknown' }],
-  ];
-
   it('needs one after somebody removed the gate: before Kubernetes 1.33 that leaves the generation', async () => {
     const { put, run, now, controller } = arrangePod();
     put({ spec: { ...GATED, containers: [{ image: 'app' }, { image: 'other' }] } });
@@ -50,6 +39,13 @@ describe('the event of a pod', () => {
     expect(controller.isUpToDate(KEY, { ...now(), gated: undefined }), 'released').to.equal(false);
   });
 
+  const changes: [what: string, change: Partial<Pod>][] = [
+    ['another uid', { uid: 'u2' }],
+    ['another image', { images: [{ image: 'other', pullPolicy: '' }] }],
+    ['a deletion', { deleting: true }],
+    ['fewer tolerations', { tolerations: [] }],
+    ['another namespace, which is not known', { namespace: 'unknown' }],
+  ];
   for (const [what, change] of changes) {
     it(`needs one after ${what}`, async () => {
       const { put, run, now, controller } = arrangePod();
@@ -69,27 +65,22 @@ describe('the event of a pod', () => {
     expect(controller.isUpToDate(KEY, { ...now(), nodeName: 'n1' })).to.equal(true);
   });
 
-  it('needs one when a daemon pod is bound, and none when another pod is', async () => {
-    for (const [kind, expected] of [
-      ['DaemonSet', false],
-      ['ReplicaSet', true],
-    ] as const) {
-      const { put, run, show, now, controller } = arrangePod();
+  const owned: [what: string, kind: string, settings: Partial<Settings>, change: Partial<Pod>, isUpToDate: boolean][] =
+    [
+      ['when a daemon pod is bound', 'DaemonSet', {}, { nodeName: 'n1' }, false],
+      ['when another pod is bound', 'ReplicaSet', {}, { nodeName: 'n1' }, true],
+      ['while its DaemonSet leaves a pod alone', 'DaemonSet', { daemonSets: 'ignore' }, {}, true],
+      ['when it loses that DaemonSet', 'DaemonSet', { daemonSets: 'ignore' }, { owner: undefined }, false],
+    ];
+  for (const [what, kind, given, change, isUpToDate] of owned) {
+    it(`needs ${isUpToDate ? 'none' : 'one'} ${what}`, async () => {
+      const { put, run, show, now, controller } = arrangePod(given);
       put({ metadata: { ownerReferences: [{ kind, name: 'o', uid: 'o', controller: true }] } });
       await run();
       show();
-      expect(controller.isUpToDate(KEY, { ...now(), nodeName: 'n1' })).to.equal(expected);
-    }
-  });
-
-  it('needs one when a daemon pod loses its DaemonSet, which left it alone', async () => {
-    const { put, run, show, now, controller } = arrangePod({ daemonSets: 'ignore' });
-    put({ metadata: { ownerReferences: [{ kind: 'DaemonSet', name: 'o', uid: 'o', controller: true }] } });
-    await run();
-    show();
-    expect(controller.isUpToDate(KEY, now())).to.equal(true);
-    expect(controller.isUpToDate(KEY, { ...now(), owner: undefined })).to.equal(false);
-  });
+      expect(controller.isUpToDate(KEY, { ...now(), ...change })).to.equal(isUpToDate);
+    });
+  }
 
   it('needs none if it shows the write under way', async () => {
     const { put, run, controller, world } = arrangePod();
