@@ -39,16 +39,11 @@ describe('a template with tolerations of archaware and no record', () => {
 
   const alone: [given: string, more: Parameters<ReturnType<typeof arrangeDaemonSets>['put']>[0]][] = [
     ['archaware never wrote to it', { ...LOST, metadata: { managedFields: [{ ...OURS, manager: 'helm' }] } }],
-    ['its tolerations are for another taint', { ...LOST, spec: { tolerations: [{ ...ARM, key: 'dedicated' }] } }],
     ['they have another effect', { ...LOST, spec: { tolerations: [{ ...ARM, effect: 'NoExecute' }] } }],
     ['they are wider', { ...LOST, spec: { tolerations: [{ key: 'supported-arch', operator: 'Exists' }] } }],
     ['they are limited in time', { ...LOST, spec: { tolerations: [{ ...ARM, tolerationSeconds: 5 }] } }],
     ['their value is no architecture', { ...LOST, spec: { tolerations: [{ ...ARM, value: 'zz1' }] } }],
     ['it is ignored', { ...LOST, labels: { 'archaware.dev/ignore': 'true' } }],
-    [
-      'it has a record',
-      { ...LOST, metadata: { managedFields: [OURS], annotations: { 'archaware.dev/tolerations': '[]' } } },
-    ],
   ];
   for (const [given, more] of alone) {
     it(`is its author's where ${given}`, async () => {

@@ -8,13 +8,20 @@ import { arrangeDaemonSets, KEY } from './world.ts';
 const SECOND = 1_000;
 const FORBIDDEN = new ApiError(403, { reason: 'Forbidden', message: 'cannot patch' }, 'patch');
 
+/** The DaemonSet `agent` rolls, while these others wait for its turn to end. */
+async function arrangeWaiting(...others: readonly string[]) {
+  const arranged = arrangeDaemonSets();
+  const { put, run, show } = arranged;
+  for (const name of ['agent', ...others]) put({ name });
+  await run();
+  show('agent', false);
+  for (const name of others) expect(await run(`shop/${name}`)).to.include({ outcome: 'waiting' });
+  return arranged;
+}
+
 describe('DaemonSets that must roll', () => {
   it('are written one after the other, the next when the rollout is over', async () => {
-    const { put, run, show, controller, decided, writes } = arrangeDaemonSets();
-    put({ name: 'agent' });
-    put({ name: 'second' });
-    expect(await run()).to.include({ outcome: 'written' });
-    show('agent', false);
+    const { run, show, controller, decided, writes } = await arrangeWaiting('second');
     expect(await run('shop/second')).to.deep.equal({ outcome: 'waiting', againInMs: 15 * SECOND });
     expect([controller.holdsTaints('shop/second'), controller.nextToRoll()]).to.deep.equal([true, undefined]);
     expect([decided, writes.length]).to.deep.equal([[], 1]);
@@ -80,12 +87,7 @@ describe('DaemonSets that must roll', () => {
   }
 
   it('are not counted as waiting when they are gone', async () => {
-    const { put, run, show, controller, daemonSets } = arrangeDaemonSets();
-    put({ name: 'agent' });
-    put({ name: 'second' });
-    await run();
-    show('agent', false);
-    await run('shop/second');
+    const { run, show, controller, daemonSets } = await arrangeWaiting('second');
     daemonSets.delete('shop/second');
     await run('shop/second');
     show('agent');
@@ -93,12 +95,7 @@ describe('DaemonSets that must roll', () => {
   });
 
   it('do not wait for one in the line that cannot be decided any more', async () => {
-    const { put, run, show, world, controller, namespaces } = arrangeDaemonSets();
-    for (const name of ['agent', 'second', 'third']) put({ name });
-    await run();
-    show('agent', false);
-    await run('shop/second');
-    await run('shop/third');
+    const { put, run, show, world, controller, namespaces } = await arrangeWaiting('second', 'third');
     namespaces.delete('shop');
     await run('shop/second');
     namespaces.put('shop', readNamespace({ metadata: { name: 'shop' } }));
@@ -111,13 +108,9 @@ describe('DaemonSets that must roll', () => {
   });
 
   it('hold the taints back only if they had rolled out', async () => {
-    const { put, run, show, controller } = arrangeDaemonSets();
-    put({ name: 'agent' });
-    put({ name: 'second' });
+    const { put, run, controller } = await arrangeWaiting('second');
     put({ name: 'third', status: { numberAvailable: 0 } });
-    await run();
-    show('agent', false);
-    for (const name of ['second', 'third']) expect(await run(`shop/${name}`)).to.include({ outcome: 'waiting' });
+    expect(await run('shop/third')).to.include({ outcome: 'waiting' });
     expect(['second', 'third'].map((name) => controller.holdsTaints(`shop/${name}`))).to.deep.equal([true, false]);
   });
 

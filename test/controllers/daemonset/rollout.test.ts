@@ -65,27 +65,23 @@ function turns() {
   const unready = (now: number) => {
     count = now;
   };
-  const turn = createRolloutTurn({
+  const turn: RolloutTurn = createRolloutTurn({
     daemonSets: store,
     clock,
     isSystem: (namespace) => namespace === 'kube-system',
     unreadyNodes: () => count,
   });
-  const put = (subject: DaemonSet) => store.put(subject.name, subject);
-  /** The first DaemonSet was written: it rolls to its second generation. */
-  function firstRolls(): void {
-    put(daemonSet('first'));
-    takeTurn(turn, 'first', daemonSet('first'));
-    put(daemonSet('first', { generation: 2, observed: 1 }));
+  /** Shows a DaemonSet in the watch. */
+  const put = (key: string, given?: Given) => store.put(key, daemonSet(key, given));
+  /** Whether the DaemonSet may be written now. */
+  const take = (key: string, given?: Given) => takeTurn(turn, key, daemonSet(key, given));
+  /** A DaemonSet of 3 nodes that had rolled out was written: it rolls to its second generation. */
+  function roll(key: string): void {
+    put(key);
+    expect(take(key)).to.equal(true);
+    put(key, { generation: 2, observed: 1 });
   }
-  return { clock, store, turn, put, firstRolls, unready };
-}
-
-/** A DaemonSet of 3 nodes that had rolled out was written: it rolls to its second generation. */
-function roll(turn: RolloutTurn, put: (subject: DaemonSet) => void, key: string): void {
-  put(daemonSet(key));
-  expect(takeTurn(turn, key, daemonSet(key))).to.equal(true);
-  put(daemonSet(key, { generation: 2, observed: 1 }));
+  return { clock, turn, put, take, roll, unready };
 }
 
 describe('the turn of a DaemonSet to roll', () => {
@@ -100,54 +96,43 @@ describe('the turn of a DaemonSet to roll', () => {
   ];
   for (const [what, given, needsTurn] of seconds) {
     it(`is ${needsTurn ? '' : 'not '}needed by ${what}`, () => {
-      const { turn, firstRolls } = turns();
-      firstRolls();
-      expect(takeTurn(turn, 'second', daemonSet('second', given))).to.equal(!needsTurn);
+      const { turn, take, roll } = turns();
+      roll('first');
+      expect(take('second', given)).to.equal(!needsTurn);
       expect([waitsInLine(turn, 'second'), nextToRoll(turn)]).to.deep.equal([needsTurn, undefined]);
     });
   }
 
   it('comes when the one before has rolled', () => {
-    const { turn, put, firstRolls } = turns();
-    firstRolls();
-    put(daemonSet('first', { generation: 2, available: 2 }));
-    expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(false);
-    put(daemonSet('first', { generation: 2 }));
-    expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(true);
-  });
-
-  it('comes when the one before is gone', () => {
-    const { turn, store, firstRolls } = turns();
-    firstRolls();
-    store.delete('first');
-    expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(true);
+    const { put, take, roll } = turns();
+    roll('first');
+    put('first', { generation: 2, available: 2 });
+    expect(take('second')).to.equal(false);
+    put('first', { generation: 2 });
+    expect(take('second')).to.equal(true);
   });
 
   it('never comes because of the time to one of the same namespace, but to one of another', async () => {
-    const { clock, turn, put } = turns();
-    roll(turn, put, 'ops/first');
-    expect([
-      takeTurn(turn, 'ops/second', daemonSet('ops/second')),
-      takeTurn(turn, 'shop/a', daemonSet('shop/a')),
-    ]).to.deep.equal([false, false]);
+    const { clock, turn, put, take, roll } = turns();
+    roll('ops/first');
+    expect([take('ops/second'), take('shop/a')]).to.deep.equal([false, false]);
     await clock.advance(5 * MINUTE);
     expect(nextToRoll(turn)).to.equal(undefined);
     await clock.advance(1);
     expect([nextToRoll(turn), stopped(turn), stopsAll(turn)]).to.deep.equal(['shop/a', ['ops/first'], []]);
     await clock.advance(60 * MINUTE);
-    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(false);
+    expect(take('ops/second')).to.equal(false);
     expect([waitsInLine(turn, 'ops/second'), waitsInLine(turn, 'shop/a')]).to.deep.equal([false, true]);
-    put(daemonSet('ops/first', { generation: 2 }));
+    put('ops/first', { generation: 2 });
     expect([nextToRoll(turn), stopped(turn)]).to.deep.equal(['ops/second', []]);
   });
 
   it('belongs to one that an earlier leader left rolling, and is never given on by the time', async () => {
-    const { clock, turn, put } = turns();
-    put(daemonSet('ops/first', { rollout: 'awaited 1', available: 1 }));
-    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(false);
+    const { clock, put, take } = turns();
+    put('ops/first', { rollout: 'awaited 1', available: 1 });
+    expect(take('ops/second')).to.equal(false);
     await clock.advance(5 * MINUTE + 1);
-    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(false);
-    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(true);
+    expect([take('ops/second'), take('shop/a')]).to.deep.equal([false, true]);
   });
 
   for (const [what, given] of [
@@ -158,68 +143,66 @@ describe('the turn of a DaemonSet to roll', () => {
     ['without pods that an earlier leader wrote to', { isRecorded: true, available: 0, current: 0 }],
   ] as const) {
     it(`does not belong to one ${what}`, () => {
-      const { turn, put } = turns();
-      put(daemonSet('kube-system/first', given));
+      const { turn, put, take } = turns();
+      put('kube-system/first', given);
       markSeen(turn, 'kube-system/first');
-      expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(true);
+      expect(take('ops/second')).to.equal(true);
     });
   }
 
   it('belongs to one whose rollout the watch shows only later, but not to one that lost pods after its rollout', () => {
-    const { turn, put } = turns();
-    put(daemonSet('kube-system/first', { rollout: 'awaited 1' }));
+    const { turn, put, take } = turns();
+    put('kube-system/first', { rollout: 'awaited 1' });
     markSeen(turn, 'kube-system/first');
-    put(daemonSet('ops/a'));
-    expect(takeTurn(turn, 'ops/a', daemonSet('ops/a'))).to.equal(true);
-    put(daemonSet('ops/a', { generation: 2 }));
-    put(daemonSet('kube-system/first', { rollout: 'awaited 1', available: 1 }));
-    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(true);
-    put(daemonSet('shop/a', { generation: 2 }));
-    put(daemonSet('kube-system/first', { rollout: 'awaited 2', generation: 2, available: 1 }));
-    expect(takeTurn(turn, 'shop/b', daemonSet('shop/b'))).to.equal(false);
+    put('ops/a');
+    expect(take('ops/a')).to.equal(true);
+    put('ops/a', { generation: 2 });
+    put('kube-system/first', { rollout: 'awaited 1', available: 1 });
+    expect(take('shop/a')).to.equal(true);
+    put('shop/a', { generation: 2 });
+    put('kube-system/first', { rollout: 'awaited 2', generation: 2, available: 1 });
+    expect(take('shop/b')).to.equal(false);
     expect(verdictNow(turn, 'kube-system/first')).to.deep.equal({ kind: 'rolling' });
   });
 
   it('belongs to one that a read shows rolling, until the watch shows it too', () => {
-    const { turn, put } = turns();
-    put(daemonSet('ops/first'));
-    expect(takeTurn(turn, 'ops/first', daemonSet('ops/first'))).to.equal(true);
+    const { turn, put, take } = turns();
+    put('ops/first');
+    expect(take('ops/first')).to.equal(true);
     giveTurnBack(turn, 'ops/first', daemonSet('ops/first', { rollout: 'awaited 2', generation: 2, available: 1 }));
-    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(false);
-    put(daemonSet('ops/first', { rollout: 'awaited 2', generation: 2 }));
-    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(true);
+    expect(take('shop/a')).to.equal(false);
+    put('ops/first', { rollout: 'awaited 2', generation: 2 });
+    expect(take('shop/a')).to.equal(true);
   });
 
   it('is held by the records of tenants for five minutes in half an hour, however often they write them', async () => {
-    const { clock, turn, put } = turns();
+    const { clock, put, take } = turns();
     const forge = (namespace: string, generation: number) => {
-      put(daemonSet(`${namespace}/a`, { generation, rollout: `awaited ${generation}`, available: 1 }));
-      return takeTurn(turn, 'shop/a', daemonSet('shop/a'));
+      put(`${namespace}/a`, { generation, rollout: `awaited ${generation}`, available: 1 });
+      return take('shop/a');
     };
     expect(forge('one', 2)).to.equal(false);
     await clock.advance(4 * MINUTE);
-    expect(forge('one', 3)).to.equal(false);
-    expect(forge('two', 2)).to.equal(false);
+    expect([forge('one', 3), forge('two', 2)]).to.deep.equal([false, false]);
     await clock.advance(MINUTE + 1);
     expect(forge('one', 4)).to.equal(true);
   });
 
   it('pauses for half an hour after those of three namespaces in a row that did not come back, and no sooner', async () => {
-    const { clock, turn, put } = turns();
+    const { clock, turn, put, take, roll } = turns();
     const isLate = async (key: string) => {
-      roll(turn, put, key);
+      roll(key);
       await clock.advance(5 * MINUTE + 1);
       expect(stopped(turn)).to.include(key);
     };
-    await isLate('one/a');
-    await isLate('two/a');
+    for (const key of ['one/a', 'two/a']) await isLate(key);
     expect([isPaused(turn), stopsAll(turn)]).to.deep.equal([false, []]);
-    roll(turn, put, 'ops/good');
-    put(daemonSet('ops/good', { generation: 2 }));
+    roll('ops/good');
+    put('ops/good', { generation: 2 });
     for (const key of ['three/a', 'four/a']) await isLate(key);
     expect(isPaused(turn), 'one came back in between').to.equal(false);
     await isLate('five/a');
-    expect([isPaused(turn), takeTurn(turn, 'ops/b', daemonSet('ops/b'))]).to.deep.equal([true, false]);
+    expect([isPaused(turn), take('ops/b')]).to.deep.equal([true, false]);
     await clock.advance(30 * MINUTE - 1);
     expect(nextToRoll(turn)).to.equal(undefined);
     await clock.advance(1);
@@ -227,150 +210,129 @@ describe('the turn of a DaemonSet to roll', () => {
   });
 
   it('is stopped from the start where an earlier leader took its change back', () => {
-    const { turn, put } = turns();
-    put(daemonSet('kube-system/cni', { rollout: 'back 1' }));
-    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(false);
+    const { turn, put, take } = turns();
+    put('kube-system/cni', { rollout: 'back 1' });
+    expect(take('ops/second')).to.equal(false);
     expect(stopsAll(turn)).to.deep.equal(['kube-system/cni']);
-    put(daemonSet('kube-system/cni', { rollout: 'back 1', generation: 2 }));
+    put('kube-system/cni', { rollout: 'back 1', generation: 2 });
     markSeen(turn, 'kube-system/cni');
     expect([nextToRoll(turn), stopsAll(turn)]).to.deep.equal(['ops/second', []]);
   });
 
   it('is stopped only for its own namespace where the record of a tenant says that the change was taken back', () => {
-    const { turn, put } = turns();
-    put(daemonSet('one/a', { rollout: 'back 1' }));
-    put(daemonSet('two/a', { rollout: 'back 1' }));
-    expect(takeTurn(turn, 'one/b', daemonSet('one/b'))).to.equal(false);
-    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(true);
+    const { turn, put, take } = turns();
+    for (const key of ['one/a', 'two/a']) put(key, { rollout: 'back 1' });
+    expect([take('one/b'), take('ops/second')]).to.deep.equal([false, true]);
     expect(stopsAll(turn)).to.deep.equal([]);
   });
 
-  for (const [what, before] of [
-    ['that crashes', { available: 0 }],
-    ['whose author is rolling it out', { available: 2 }],
-  ] as const) {
-    it(`is kept for 15 seconds only by one ${what}`, async () => {
-      const { clock, turn, put } = turns();
-      put(daemonSet('first', before));
-      expect(takeTurn(turn, 'first', daemonSet('first', before))).to.equal(true);
-      put(daemonSet('first', { ...before, generation: 2 }));
-      expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(false);
-      await clock.advance(15 * SECOND);
-      expect(nextToRoll(turn)).to.equal(undefined);
-      await clock.advance(1);
-      expect(nextToRoll(turn)).to.equal('second');
-      expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(true);
-    });
-  }
-
-  it('is kept by one that an earlier leader waits for, and that has lost all of its pods', async () => {
-    const { clock, turn, put } = turns();
-    put(daemonSet('kube-system/first', { rollout: 'awaited 1', desired: 1, current: 0, available: 0 }));
-    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(false);
-    await clock.advance(5 * MINUTE + 1);
-    expect(stopsAll(turn)).to.deep.equal(['kube-system/first']);
-  });
-
-  it('stays with one that was written without an answer, for five minutes if it was not carried out', async () => {
-    const { clock, turn, put } = turns();
-    put(daemonSet('ops/first'));
-    expect(takeTurn(turn, 'ops/first', daemonSet('ops/first'))).to.equal(true);
-    expect(takeTurn(turn, 'ops/first', daemonSet('ops/first')), 'tried again').to.equal(true);
-    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(false);
-    await clock.advance(5 * MINUTE + 1);
-    expect([nextToRoll(turn), stopped(turn)]).to.deep.equal(['shop/a', []]);
-  });
-
-  it('stays with one whose second write changes nothing', () => {
-    const { turn, put } = turns();
-    roll(turn, put, 'ops/first');
-    const rolling = daemonSet('ops/first', { generation: 2, available: 1, rollout: 'awaited 2' });
-    put(rolling);
-    expect(takeTurn(turn, 'ops/first', rolling)).to.equal(true);
-    giveTurnBack(turn, 'ops/first', undefined);
-    expect(verdictNow(turn, 'ops/first')).to.deep.equal({ kind: 'rolling' });
-    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(false);
-  });
-
-  it('does not become longer by further writes to the one that has it', async () => {
-    const { clock, turn, put } = turns();
-    roll(turn, put, 'ops/first');
-    takeTurn(turn, 'shop/second', daemonSet('shop/second'));
-    for (let generation = 2; generation < 7; generation++) {
-      await clock.advance(MINUTE);
-      put(daemonSet('ops/first', { generation, available: 1 }));
-      expect(takeTurn(turn, 'ops/first', daemonSet('ops/first', { generation, available: 1 }))).to.equal(true);
-      expect(nextToRoll(turn)).to.equal(undefined);
-    }
+  it('is kept for 15 seconds only by one that had not rolled out', async () => {
+    const { clock, turn, put, take } = turns();
+    put('first', { available: 2 });
+    expect(take('first', { available: 2 })).to.equal(true);
+    put('first', { available: 2, generation: 2 });
+    expect(take('second')).to.equal(false);
+    await clock.advance(15 * SECOND);
+    expect(nextToRoll(turn)).to.equal(undefined);
     await clock.advance(1);
-    expect(takeTurn(turn, 'ops/first', daemonSet('ops/first', { generation: 7, available: 1 }))).to.equal(false);
-    expect(nextToRoll(turn)).to.equal('shop/second');
-  });
-
-  it('passes on after five minutes although the rollout gets on, but its own namespace waits', async () => {
-    const { clock, turn, put } = turns();
-    roll(turn, put, 'ops/first');
-    takeTurn(turn, 'ops/second', daemonSet('ops/second'));
-    takeTurn(turn, 'shop/a', daemonSet('shop/a'));
-    for (const updated of [1, 2]) {
-      await clock.advance(4 * MINUTE);
-      put(daemonSet('ops/first', { generation: 2, updated, available: 2 }));
-      nextToRoll(turn);
-    }
-    expect([nextToRoll(turn), stopped(turn), verdictNow(turn, 'ops/first')]).to.deep.equal([
-      'shop/a',
-      [],
-      { kind: 'slow' },
-    ]);
-  });
-
-  it('does not wait for pods on nodes that are not ready', () => {
-    const { turn, put, unready } = turns();
-    roll(turn, put, 'kube-system/cni');
-    put(daemonSet('kube-system/cni', { generation: 2, available: 2 }));
-    expect(takeTurn(turn, 'ops/a', daemonSet('ops/a'))).to.equal(false);
-    unready(1);
-    expect(nextToRoll(turn)).to.equal('ops/a');
+    expect([nextToRoll(turn), take('second')]).to.deep.equal(['second', true]);
   });
 
   it('is kept by one that had not rolled out, if it loses pods', async () => {
-    const { clock, turn, put } = turns();
-    const before = { available: 2 };
-    put(daemonSet('ops/first', before));
-    takeTurn(turn, 'ops/first', daemonSet('ops/first', before));
-    put(daemonSet('ops/first', { generation: 2, current: 2, available: 1, updated: 0 }));
-    takeTurn(turn, 'shop/a', daemonSet('shop/a'));
+    const { clock, turn, put, take } = turns();
+    put('ops/first', { available: 2 });
+    take('ops/first', { available: 2 });
+    put('ops/first', { generation: 2, current: 2, available: 1, updated: 0 });
+    take('shop/a');
     await clock.advance(MINUTE);
     expect(nextToRoll(turn)).to.equal(undefined);
     await clock.advance(4 * MINUTE + 1);
     expect([nextToRoll(turn), stopped(turn)]).to.deep.equal(['shop/a', ['ops/first']]);
   });
 
+  it('is kept by one that an earlier leader waits for, and that has lost all of its pods', async () => {
+    const { clock, turn, put, take } = turns();
+    put('kube-system/first', { rollout: 'awaited 1', desired: 1, current: 0, available: 0 });
+    expect(take('ops/second')).to.equal(false);
+    await clock.advance(5 * MINUTE + 1);
+    expect(stopsAll(turn)).to.deep.equal(['kube-system/first']);
+  });
+
+  it('stays with one that was written without an answer, for five minutes if it was not carried out', async () => {
+    const { clock, turn, put, take } = turns();
+    put('ops/first');
+    expect([take('ops/first'), take('ops/first'), take('shop/a')], 'tried again').to.deep.equal([true, true, false]);
+    await clock.advance(5 * MINUTE + 1);
+    expect([nextToRoll(turn), stopped(turn)]).to.deep.equal(['shop/a', []]);
+  });
+
+  it('stays with one whose second write changes nothing', () => {
+    const { turn, put, take, roll } = turns();
+    roll('ops/first');
+    const rolling = { generation: 2, available: 1, rollout: 'awaited 2' };
+    put('ops/first', rolling);
+    expect(take('ops/first', rolling)).to.equal(true);
+    giveTurnBack(turn, 'ops/first', undefined);
+    expect(verdictNow(turn, 'ops/first')).to.deep.equal({ kind: 'rolling' });
+    expect(take('shop/a')).to.equal(false);
+  });
+
+  it('does not become longer by further writes to the one that has it', async () => {
+    const { clock, turn, put, take, roll } = turns();
+    roll('ops/first');
+    take('shop/second');
+    for (let generation = 2; generation < 7; generation++) {
+      await clock.advance(MINUTE);
+      put('ops/first', { generation, available: 1 });
+      expect(take('ops/first', { generation, available: 1 })).to.equal(true);
+      expect(nextToRoll(turn)).to.equal(undefined);
+    }
+    await clock.advance(1);
+    expect(take('ops/first', { generation: 7, available: 1 })).to.equal(false);
+    expect(nextToRoll(turn)).to.equal('shop/second');
+  });
+
+  it('passes on after five minutes although the rollout gets on, but its own namespace waits', async () => {
+    const { clock, turn, put, take, roll } = turns();
+    roll('ops/first');
+    for (const key of ['ops/second', 'shop/a']) take(key);
+    for (const updated of [1, 2]) {
+      await clock.advance(4 * MINUTE);
+      put('ops/first', { generation: 2, updated, available: 2 });
+      nextToRoll(turn);
+    }
+    expect([nextToRoll(turn), stopped(turn)]).to.deep.equal(['shop/a', []]);
+    expect(verdictNow(turn, 'ops/first')).to.deep.equal({ kind: 'slow' });
+  });
+
+  it('does not wait for pods on nodes that are not ready', () => {
+    const { turn, put, take, roll, unready } = turns();
+    roll('kube-system/cni');
+    put('kube-system/cni', { generation: 2, available: 2 });
+    expect(take('ops/a')).to.equal(false);
+    unready(1);
+    expect(nextToRoll(turn)).to.equal('ops/a');
+  });
+
   it('waits at the start for those that come first, and that nobody has looked at yet', async () => {
-    const { clock, turn, put } = turns();
-    put(daemonSet('kube-system/cni'));
-    put(daemonSet('ops/a'));
-    put(daemonSet('ops/b'));
-    expect(takeTurn(turn, 'ops/a', daemonSet('ops/a'))).to.equal(false);
-    expect([markSeen(turn, 'ops/a'), markSeen(turn, 'ops/b'), markSeen(turn, 'kube-system/cni')]).to.deep.equal([
-      undefined,
-      undefined,
-      'ops/a',
-    ]);
-    put(daemonSet('kube-system/later'));
+    const { clock, turn, put, take } = turns();
+    for (const key of ['kube-system/cni', 'ops/a', 'ops/b']) put(key);
+    expect(take('ops/a')).to.equal(false);
+    const due = ['ops/a', 'ops/b', 'kube-system/cni'].map((key) => markSeen(turn, key));
+    expect(due).to.deep.equal([undefined, undefined, 'ops/a']);
+    put('kube-system/later');
     expect(nextToRoll(turn)).to.equal(undefined);
     await clock.advance(15 * SECOND + 1);
     expect(nextToRoll(turn)).to.equal('ops/a');
   });
 
   it('comes to one namespace after the other, and to nobody out of turn', () => {
-    const { turn, put, firstRolls } = turns();
-    firstRolls();
-    for (const key of ['a/1', 'a/2', 'b/1']) expect(takeTurn(turn, key, daemonSet(key))).to.equal(false);
-    put(daemonSet('first', { generation: 2 }));
-    expect(takeTurn(turn, 'b/1', daemonSet('b/1'))).to.equal(false);
-    expect(takeTurn(turn, 'a/1', daemonSet('a/1'))).to.equal(true);
-    put(daemonSet('a/1', { generation: 2 }));
+    const { turn, put, take, roll } = turns();
+    roll('first');
+    for (const key of ['a/1', 'a/2', 'b/1']) expect(take(key)).to.equal(false);
+    put('first', { generation: 2 });
+    expect([take('b/1'), take('a/1')]).to.deep.equal([false, true]);
+    put('a/1', { generation: 2 });
     expect(nextToRoll(turn)).to.equal('b/1');
   });
 });
