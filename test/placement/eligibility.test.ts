@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { parseSelector } from '../../src/kit/label-syntax.ts';
-import { isSystemPod, type SkipReason, skipPod, skipTemplate } from '../../src/placement/eligibility.ts';
+import { isSystemPod, type SkipReason, skipPod } from '../../src/placement/eligibility.ts';
 import { readNamespace } from '../../src/placement/objects/namespace.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import type { Settings } from '../../src/placement/settings.ts';
@@ -28,11 +28,9 @@ describe('a pod', () => {
   const rows: Row[] = [
     ['that is like any other', {}, undefined],
     ['that is bound', { spec: { nodeName: 'n' } }, undefined],
-    ['that runs', { phase: 'Running' }, undefined],
     ['that is being deleted', { metadata: DELETED }, 'deleting'],
     ['that has succeeded', { phase: 'Succeeded' }, 'terminal'],
     ['that has failed', { phase: 'Failed' }, 'terminal'],
-    ['whose phase is unknown', { phase: 'Unknown' }, undefined],
     ['that mirrors a static one', { metadata: { annotations: { 'kubernetes.io/config.mirror': 'x' } } }, 'mirror'],
     [
       'that mirrors, with an empty hash',
@@ -41,31 +39,14 @@ describe('a pod', () => {
     ],
     ['of a DaemonSet that is bound', { metadata: DAEMON, spec: { nodeName: 'n' } }, 'daemon-pod'],
     ['of a DaemonSet that is not', { metadata: DAEMON }, undefined],
-    [
-      'of a DaemonSet of Kubernetes, by its API group',
-      { metadata: ofGroup('apps/v1'), spec: { nodeName: 'n' } },
-      'daemon-pod',
-    ],
     ["of OpenKruise's DaemonSet", { metadata: ofGroup('apps.kruise.io/v1alpha1'), spec: { nodeName: 'n' } }, undefined],
-    [
-      "of OpenKruise's DaemonSet, where DaemonSets are ignored",
-      { metadata: ofGroup('apps.kruise.io/v1alpha1'), settings: { daemonSets: 'ignore' } },
-      undefined,
-    ],
-    [
-      'that a DaemonSet owns but does not control',
-      { metadata: { ownerReferences: [{ kind: 'DaemonSet' }] }, spec: { nodeName: 'n' } },
-      undefined,
-    ],
     ['labelled ignore', { metadata: { labels: IGNORE } }, 'ignored'],
     ['labelled ignore: yes', { metadata: { labels: { 'archaware.dev/ignore': 'yes' } } }, undefined],
     ['annotated ignore', { metadata: { annotations: IGNORE } }, undefined],
     ['in a namespace labelled ignore', { namespace: IGNORE }, 'namespace-ignored'],
     ['in an excluded namespace', { settings: { excludeNamespaces: ['sh?p'] } }, 'namespace-excluded'],
-    ['in a namespace beside an excluded one', { settings: { excludeNamespaces: ['sho', 'shop-*'] } }, undefined],
     ['in a namespace that is selected', { namespace: { a: 'b' }, settings: selecting('a=b') }, undefined],
     ['in a namespace that is not', { namespace: { a: 'c' }, settings: selecting('a=b') }, 'namespace-not-selected'],
-    ['in a namespace without labels', { settings: selecting('a') }, 'namespace-not-selected'],
     ['of the system', { settings: { systemNamespaces: ['shop'] } }, undefined],
   ];
   for (const [given, { metadata = {}, spec = {}, phase, namespace = {}, settings: more = {} }, expected] of rows) {
@@ -74,15 +55,6 @@ describe('a pod', () => {
       expect(skipPod(pod, { name: 'shop', labels: namespaceLabels(namespace) }, settings(more))).to.equal(expected);
     });
   }
-});
-
-describe('a template', () => {
-  it('is skipped because of its labels and its namespace', () => {
-    const shop = { name: 'shop', labels: {} };
-    expect(skipTemplate({ labels: {} }, shop, settings())).to.equal(undefined);
-    expect(skipTemplate({ labels: IGNORE }, shop, settings())).to.equal('ignored');
-    expect(skipTemplate({ labels: {} }, { ...shop, labels: IGNORE }, settings())).to.equal('namespace-ignored');
-  });
 });
 
 describe('a pod of the system', () => {

@@ -37,8 +37,6 @@ function placed(
   return input(answers, { template: template(Object.keys(answers), spec, metadata), settings });
 }
 
-const annotated = (statement: string) => ({ annotations: { 'archaware.dev/architectures': statement } });
-
 type Row = readonly [given: string, what: Case, expected: string, namespace?: string];
 
 function check(rows: readonly Row[]): void {
@@ -74,21 +72,10 @@ describe('what affinity requires', () => {
     placed(answers, { mode: 'affinity', ...more }, ...rest);
   const open = failed(300);
   const BOTH_OPEN = { a: open, b: MIXED };
-  const RELEASED = { noCommonArchitecture: 'release' } as const;
-  const FALLBACK = { unresolvable: 'fallback', fallback: ['amd64'] } as const;
   check([
     ['the set of its images', of({ a: BOTH, b: ARM }), 'requires arch=arm64'],
-    ['its statement', of({ a: BOTH }, {}, annotated('s390x')), 'requires arch=s390x'],
-    ['nothing for the statement all', of({ a: BOTH }, {}, annotated('all')), ''],
-    ['nothing where no image is asked', of({}), ''],
     ['nothing where it is open', of({ a: open }), ''],
-    ['what is known where it is open', of({ a: open, b: ARM }), 'requires arch=arm64'],
-    ['nothing where it is released', of({ a: AMD, b: ARM }, RELEASED), ''],
-    ['the fallback', of({ a: open }, FALLBACK), 'requires arch=amd64'],
-    ['what may be used at all', of({ a: BOTH }, { schedulable: ['arm64'] }), 'requires arch=arm64'],
     ['that, sorted, if it is open', of({ a: open }, { schedulable: ['s390x', 'arm64'] }), 'requires arch=arm64,s390x'],
-    ['that, if it is released', of({ a: AMD, b: ARM }, { ...RELEASED, schedulable: ['amd64'] }), 'requires arch=amd64'],
-    ['that, for the statement all', of({}, { schedulable: ['amd64'] }, annotated('all')), 'requires arch=amd64'],
     ['the OS where an image exists for several', of(BOTH_OPEN), 'requires arch=amd64,arm64 OS=linux'],
     ["the pod's own OS", of({ a: MIXED }, {}, {}, WINDOWS_BY_AFFINITY), 'requires arch=amd64 OS=windows'],
   ]);
@@ -99,8 +86,6 @@ describe('pods.matchNodeLabels', () => {
     placed({ a: ARM }, { mode: 'affinity', matchNodeLabels }, { labels });
   const arm = 'requires arch=arm64';
   check([
-    ['a label that the pod has', matched(['pool'], { pool: 'fast' }), `${arm} label pool=fast`],
-    ['one that it has not', matched(['pool'], { team: 'a' }), arm],
     [
       'two of three',
       matched(['pool', 'x', 'team'], { team: 'a', pool: 'fast' }),

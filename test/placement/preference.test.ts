@@ -44,11 +44,8 @@ describe('the preferences of a pod', () => {
     ["it is passed over for Noe's", ours('s390x', 'amd64'), undefined, {}, BOTH, 'amd64=100'],
     ['a namespace outside the set is passed over', {}, 's390x=90', { arm64: 75 }, ['arm64'], 'arm64=75'],
     ['all are outside the set', ours('s390x'), 'ppc64le=90', { riscv64: 75 }, BOTH, ''],
-    ['no architecture is in the set', ours('s390x'), undefined, { arm64: 75 }, [], ''],
     ['a label that names no architecture', ours('Any Arch'), undefined, { arm64: 75 }, undefined, 'arm64=75'],
-    ['an empty label', ours(''), undefined, { arm64: 75 }, undefined, 'arm64=75'],
     ['an annotation that cannot be read', {}, 'arm64', { amd64: 75 }, undefined, 'amd64=75'],
-    ['an empty annotation', {}, '', { amd64: 75 }, undefined, 'amd64=75'],
   ];
   for (const [given, labels, preferred, own, architectures, expected] of rows) {
     it(`${given}: ${expected || 'nothing'}`, () => {

@@ -51,18 +51,11 @@ describe('the patch that releases a gated pod', () => {
       ],
     ],
     ['by taints', { tolerations: [X] }, tolerated, [...start, add('/spec/tolerations/-', AMD), end]],
-    ['that tolerates enough', { tolerations: [{ operator: 'Exists' }] }, tolerated, [...start, end]],
     [
       'with terms of its own: expressions are appended, as the API server takes nothing else',
       { affinity: requires(term('zone In a'), {}, term('arch In arm64'), { matchFields: [{ key: 'metadata.name' }] }) },
       required,
       [...start, add(`${TERMS}/0/matchExpressions/-`, ARCH), add(`${TERMS}/3/matchExpressions`, [ARCH]), end],
-    ],
-    [
-      'that selects the architecture itself',
-      { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
-      required,
-      [...start, end],
     ],
     [
       'with affinity of another kind',

@@ -117,18 +117,12 @@ describe('a DaemonSet that is made', () => {
   const release = { settings: { noCommonArchitecture: 'release' } } as const;
   check([
     ['gets its set', undefined, {}, {}, 'amd64,arm64; amd64,arm64'],
-    ['keeps what it tolerates', undefined, { tolerations: [X, ARM] }, {}, 'x,arm64,amd64; amd64'],
-    ['tolerates enough', undefined, { tolerations: [{ operator: 'Exists' }] }, {}, 'unchanged'],
     ['is not known yet', undefined, { image: 'cold' }, {}, 'unchanged'],
     ['runs nowhere', undefined, { image: 'none' }, {}, 'unchanged'],
     ['runs nowhere, where that is released', undefined, { image: 'none' }, release, 'amd64,arm64; amd64,arm64'],
-    ['what may be used', undefined, {}, { settings: { schedulable: ['arm64'] } }, 'arm64; arm64'],
     ['is a copy of one', undefined, { image: 'arm', tolerations: [AMD, ARM], ...NOTED }, {}, 'arm64; arm64'],
-    ['by both', undefined, {}, { settings: { mode: 'both' } }, 'amd64,arm64; amd64,arm64'],
     ['by affinity', undefined, {}, { settings: { mode: 'affinity' } }, 'requires amd64,arm64; amd64,arm64'],
     ['is ignored', undefined, IGNORED, {}, 'unchanged'],
-    ['in a namespace that is', undefined, {}, { namespace: { name: 'shop', ...IGNORED } }, 'unchanged'],
-    ['where DaemonSets are', undefined, {}, { settings: { daemonSets: 'ignore' } }, 'unchanged'],
     ['by us', undefined, {}, { writer: 'archaware-controller' }, 'unchanged'],
     ['by a writer without a name', undefined, {}, { writer: undefined }, 'amd64,arm64; amd64,arm64'],
   ]);

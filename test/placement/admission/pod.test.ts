@@ -1,17 +1,16 @@
 import { expect } from 'chai';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { admitPod, readAdmitted } from '../../../src/placement/admission/pod.ts';
-import type { Policy, Settings } from '../../../src/placement/settings.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
 import { admissionOf, admit, applied, type Circumstances, GATE, placement, pod, review } from '../admissions.ts';
-import { requires, term } from '../affinities.ts';
-import { failed, known, pending, settings, toleration } from '../objects.ts';
+import { requires } from '../affinities.ts';
+import { failed, known, pending, toleration } from '../objects.ts';
 
 const ARM = known('linux/arm64');
 const AMD = known('linux/amd64');
 const ownedBy = (kind: string, apiVersion = 'apps/v1') => ({
   ownerReferences: [{ apiVersion, kind, name: 'o', uid: 'u', controller: true }],
 });
-const KRUISE = 'apps.kruise.io/v1alpha1';
 const BOTH_TOLERATED = 'tolerates amd64,arm64';
 const NOTED = 'notes archaware.dev/managed';
 const GATED = `gated: gates ${GATE}`;
@@ -62,31 +61,13 @@ describe('a new pod whose images are known', () => {
     ['by affinity', pod(), affinity(), SELECTED],
     ['by both', pod(), by('both'), PLACED],
     ['needs no leader', pod(), { ...affinity(), mayGate: false }, SELECTED],
-    [
-      'pods.matchNodeLabels',
-      pod({}, { labels: { pool: 'fast' } }),
-      affinity({ matchNodeLabels: ['pool', 'team'] }),
-      `patched: affinity arch In amd64,arm64 & pool In fast; ${NOTED}`,
-    ],
   ]);
 });
 
 describe('a new pod with tolerations or affinity of its own', () => {
-  const own = (spec: JsonObject) => pod({ affinity: spec });
   const arm = toleration('supported-arch=arm64:NoSchedule');
-  const amd = toleration('supported-arch=amd64:NoSchedule');
   check([
-    [
-      'requirements of other labels are narrowed',
-      own(requires(term('zone In a'), term('zone In b'))),
-      affinity(),
-      `patched: affinity zone In a & arch In amd64,arm64 | zone In b & arch In amd64,arm64; ${NOTED}`,
-    ],
-    ['requirements of the architecture are left alone', own(requires(term('arch In arm64'))), affinity(), 'unchanged'],
-    ['a node selector on the architecture', pod(ASKS_ARM), affinity(), 'unchanged'],
     ['a node selector does not keep tolerations away', pod(ASKS_ARM), by('both'), TOLERATED],
-    ['it tolerates what it needs', pod({ tolerations: [arm, amd] }), by('taints'), 'unchanged'],
-    ['it tolerates everything', pod({ tolerations: [{ operator: 'Exists' }] }), by('taints'), 'unchanged'],
     ['it tolerates one of two', pod({ tolerations: [arm] }), by('taints'), `patched: tolerates arm64,amd64; ${NOTED}`],
     ['a node', pod({ nodeName: 'n1' }), by('both'), 'unchanged'],
     ['a node, and its images are not known', pod({ nodeName: 'n1' }), { ...by('both'), ...cold }, 'unchanged'],
@@ -100,18 +81,15 @@ describe('a new pod that is skipped', () => {
   check([
     ['by its label', pod({}, { labels: ignored }), given, 'unchanged'],
     ['by the label of its namespace', pod(), { ...given, namespace: { labels: ignored } }, 'unchanged'],
-    ['where DaemonSets are', pod({}, ownedBy('DaemonSet')), by('both', { daemonSets: 'ignore' }), 'unchanged'],
   ]);
 });
 
 describe('a new pod whose images are not known', () => {
-  const once = { answers: { a: failed(0) } };
   const longAgo = { answers: { a: failed(300) } };
   const role = (name: string) => pod({ nodeSelector: { [`node-role.kubernetes.io/${name}`]: '' } });
   check([
     ['is gated by taints', pod(), { ...by('taints'), ...cold }, GATED],
     ['is gated by affinity', pod(), COLD, GATED],
-    ['is gated by both', pod(), { ...by('both'), ...cold }, GATED],
     ['passes without a leader', pod(), { ...COLD, mayGate: false }, 'unchanged'],
     [
       "is gated beside others' gates",
@@ -119,18 +97,13 @@ describe('a new pod whose images are not known', () => {
       COLD,
       `gated: gates example.com/quota,${GATE}`,
     ],
-    ['is gated where a ReplicaSet makes it', pod({}, ownedBy('ReplicaSet')), COLD, GATED],
     ['passes where a DaemonSet makes it', pod({}, ownedBy('DaemonSet')), COLD, 'unchanged'],
-    ["passes where OpenKruise's DaemonSet makes it", pod({}, ownedBy('DaemonSet', KRUISE)), COLD, 'unchanged'],
-    ['waits where a CloneSet makes it', pod({}, ownedBy('CloneSet', KRUISE)), COLD, GATED],
     ['passes in a system namespace', pod(), { ...COLD, ...SYSTEM }, 'unchanged'],
     ['passes in our own namespace', pod(), { ...COLD, namespace: { name: 'archaware' } }, 'unchanged'],
     ['passes where it selects the control plane', role('control-plane'), COLD, 'unchanged'],
     ['passes where it selects it by its old name', role('master'), COLD, 'unchanged'],
     ['is gated if a lookup has just failed', pod(), { ...affinity(), answers: { a: failed(5) } }, GATED],
-    ['is open where it failed for long: affinity', pod(), { ...affinity(), ...longAgo }, 'unchanged'],
     ['is open where it failed for long: taints', pod(), { ...by('taints'), ...longAgo }, TOLERATED],
-    ['is so after one failure in a system namespace', pod(), { ...by('taints'), ...SYSTEM, ...once }, TOLERATED],
   ]);
 
   it('asks for all of them', () => {
@@ -170,12 +143,9 @@ describe('a new pod that asks for an architecture which its index lacks', () => 
   const index = { answers: { a: { ...known('linux/amd64,linux/arm64'), isIndex: true } } };
   check([
     ['is held by affinity', asks, { ...affinity(), ...index }, GATED],
-    ['is held by both', asks, { ...by('both'), ...index }, GATED],
     ['is rejected', asks, { ...affinity(REJECT), ...index }, 'rejected'],
     ['is placed as ever by taints', asks, { ...by('taints', REJECT), ...index }, TOLERATED],
     ['is let go where it cannot be held', asks, { ...affinity(), ...index, ...SYSTEM }, 'unchanged'],
-    ['is let go if a single manifest says so', asks, affinity(), 'unchanged'],
-    ['is let go to be released', asks, { ...affinity({ noCommonArchitecture: 'release' }), ...index }, 'unchanged'],
   ]);
 });
 
@@ -185,56 +155,18 @@ describe('a new pod whose images have nothing in common', () => {
   check([
     ['hold, by taints: nothing is added', two, { ...by('taints'), ...apart }, 'unchanged'],
     ['hold, by affinity: the gate holds it', two, { ...affinity(), ...apart }, GATED],
-    ['hold, by both: the gate holds it', two, { ...by('both'), ...apart }, GATED],
     ['hold, without a leader', two, { ...affinity(), ...apart, mayGate: false }, 'unchanged'],
     ['hold, in a system namespace', two, { ...affinity(), ...apart, ...SYSTEM }, 'unchanged'],
     ['reject, by taints', two, { ...by('taints', REJECT), ...apart }, 'rejected'],
-    ['reject, by affinity', two, { ...affinity(REJECT), ...apart }, 'rejected'],
-    ['reject, without a leader', two, { ...affinity(REJECT), ...apart, mayGate: false }, 'rejected'],
     ['reject, in a system namespace', two, { ...affinity(REJECT), ...apart, ...SYSTEM }, 'unchanged'],
-    ['reject, in our own', two, { ...affinity(REJECT), ...apart, namespace: { name: 'archaware' } }, 'unchanged'],
     ['reject, where all is not known', two, { ...affinity(REJECT), answers: { a: ARM, b: pending } }, GATED],
     ['release, by taints', two, { ...by('taints', release), ...apart }, TOLERATED],
-    ['release, by affinity', two, { ...affinity(release), ...apart }, 'unchanged'],
   ]);
-
-  const wasm = { answers: { a: known('wasi/wasm') } };
-  it('is rejected for WebAssembly with the hint that a RuntimeClass is missing', () => {
-    expect(admit(pod(), { ...affinity(REJECT), ...wasm })).to.have.property(
-      'message',
-      'no architecture for linux is common to all images: WebAssembly without a RuntimeClass (set spec.runtimeClassName): a; a (wasi/wasm)',
-    );
-  });
 
   it('is rejected with each image and its platforms', () => {
     const message = 'no architecture for linux is common to all images: a (linux/arm64); b (linux/amd64)';
     expect(admit(two, { ...affinity(REJECT), ...apart })).to.deep.equal({ kind: 'rejected', message });
   });
-});
-
-describe('preferences by source, the first wins', () => {
-  const label = { 'archaware.dev/preferred': 'arm64' };
-  const policy = (preferred: Settings['preferred']): Policy => ({
-    name: 'team',
-    namespaces: ['shop'],
-    namespaceSelector: [{ key: 'team', operator: 'in', values: ['a'] }],
-    podSelector: [{ key: 'app', operator: 'exists', values: [] }],
-    settings: settings({ mode: 'affinity', preferred }),
-  });
-  const prefer = (text: string) => `patched: affinity arch In amd64,arm64; prefers ${text}; ${NOTED}`;
-  const all = {
-    ...affinity({ preferred: { arm64: 1 }, policies: [policy({ arm64: 2 })] }),
-    namespace: { preferred: 'arm64=3' },
-  };
-  const web = pod({}, { labels: { app: 'web' } });
-  const ofTeam = { ...all, namespace: { labels: { team: 'a' } } };
-  check([
-    ["the pod's label", pod({}, { labels: label }), all, prefer('arch In arm64 (100)')],
-    ["its namespace's annotation", pod(), all, prefer('arch In arm64 (3)')],
-    ['its policy', web, ofTeam, prefer('arch In arm64 (2)')],
-    ['the configuration, for a pod that no policy selects', pod(), ofTeam, prefer('arch In arm64 (1)')],
-    ['for one in a namespace that none selects', web, { ...all, namespace: {} }, prefer('arch In arm64 (1)')],
-  ]);
 });
 
 describe('the label with the verdict, where it is on', () => {

@@ -144,22 +144,6 @@ describe('reading a pod', () => {
     });
   }
 
-  it('reads the same image once for each pull policy', () => {
-    const containers = [
-      { image: 'a', imagePullPolicy: 'Never' },
-      { image: 'a', imagePullPolicy: 'Always' },
-      { image: 'a' },
-      { image: 'a', imagePullPolicy: 'Never' },
-      { image: '' },
-      {},
-    ];
-    expect(readPod({ spec: { containers } }).images).to.deep.equal([
-      { image: 'a', pullPolicy: 'Never' },
-      { image: 'a', pullPolicy: 'Always' },
-      { image: 'a', pullPolicy: '' },
-    ]);
-  });
-
   it('keeps labels with the names of built-in properties', () => {
     const { labels } = readPod({ metadata: JSON.parse('{"labels": {"__proto__": "x", "constructor": "y", "n": 1}}') });
     expect(Object.entries(labels)).to.deep.equal([

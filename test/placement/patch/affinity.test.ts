@@ -42,30 +42,19 @@ describe('the required node affinity', () => {
   const NULL_TERMS = { affinity: { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: null } } } };
   check([
     ['no affinity', {}, arch, ALL],
-    ['null for affinity', { affinity: null }, arch, ALL],
-    ['an empty affinity', { affinity: {} }, arch, ALL],
-    ['null for node affinity', { affinity: { nodeAffinity: null } }, arch, ALL],
     ['nothing is wanted', asks(term('zone In a')), intent([]), undefined],
     ['a term on another key', asks(term('zone In a')), arch, 'zone In a & arch In amd64,arm64'],
-    [
-      'two terms on other keys',
-      asks(term('zone In a'), term('zone In b', 'gpu Exists')),
-      arch,
-      'zone In a & arch In amd64,arm64 | zone In b & gpu Exists & arch In amd64,arm64',
-    ],
     ['a term on the architecture', asks(term('arch In arm64')), arch, undefined],
     ['a term against one', asks(term('arch NotIn s390x')), arch, undefined],
     ['a term on the old name of the architecture', asks(term('old-arch In arm64')), arch, undefined],
     ['one of two is on it', asks(term('arch In arm64'), term('zone In a')), arch, `arch In arm64 | zone In a & ${ALL}`],
     ['a term on the architecture and more', asks(term('zone In a', 'arch In arm64')), arch, undefined],
     ['a term of fields only', asks(fields), arch, 'arch In amd64,arm64 & metadata.name In n1'],
-    ['the same', asks({ ...fields, matchExpressions: null }), arch, `${ALL} & metadata.name In n1`],
     ['an empty term stays, as it matches no node', asks({}), arch, undefined],
     ['a term of empty lists', asks({ matchExpressions: [], matchFields: [] }), arch, undefined],
     ['an empty term beside another', asks({}, term('zone In a')), arch, '{} | zone In a & arch In amd64,arm64'],
     ['an empty list of terms, which the API server refuses', asks(), arch, undefined],
     ['null for the terms, which it refuses too', NULL_TERMS, arch, undefined],
-    ['null for what is required', { affinity: { nodeAffinity: { [REQUIRED]: null } } }, arch, ALL],
   ]);
 });
 

@@ -242,11 +242,6 @@ describe('the note about a pod on a wrong node', () => {
       'container app cannot start on node n1 (arm64): the image of volume data has no such platform; evicted; app:1 (linux/amd64, linux/arm64); volume data: v (linux/amd64)',
     ],
     [
-      'names the volume at fault of a container that ran before',
-      { ...one('pull', BOTH, BOTH), volume: index('linux/amd64') },
-      `container app cannot start on node n1 (arm64): the image of volume data has no such platform; evicted; pulled app@${digest('app')} (linux/amd64, linux/arm64); app:1 (linux/amd64, linux/arm64); volume data: v (linux/amd64)`,
-    ],
-    [
       'leaves out a volume of a single manifest, which runs anywhere',
       { ...one('pull', AMD), volume: index('linux/amd64', false) },
       'container app has no image for node n1 (arm64): no match for platform in manifest; evicted; app:1 (linux/amd64)',
