@@ -1,6 +1,6 @@
 import { appendFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 
 /** One run of a program, as it saw it. */
 export type ProgramCall = {
@@ -115,4 +115,20 @@ process.stdin.setEncoding('utf8').on('data', (text) => { stdin += text; }).on('e
     },
     remove: () => rm(directory, { recursive: true, force: true }),
   };
+}
+
+/** For a suite: each of its tests has programs of its own, which are in PATH. */
+export function programsForEach(): () => CredentialPrograms {
+  let programs: CredentialPrograms;
+  let path: string | undefined;
+  beforeEach(async () => {
+    programs = await createCredentialPrograms();
+    path = process.env.PATH;
+    process.env.PATH = [programs.bin, path].join(delimiter);
+  });
+  afterEach(async () => {
+    process.env.PATH = path;
+    await programs.remove();
+  });
+  return () => programs;
 }

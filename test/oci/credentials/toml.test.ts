@@ -1,10 +1,5 @@
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
 import { expect } from 'chai';
-import { createAskers } from '../../../src/kit/fairness/asking-namespaces.ts';
-import { createOperatorCredentials, parseTomlLogin } from '../../../src/oci/credentials/operator.ts';
-import { folderForEach } from '../../support/folder.ts';
-import { needsPosix } from '../../support/platforms.ts';
+import { parseTomlLogin } from '../../../src/oci/credentials/operator.ts';
 
 const GOOD = 'user = "me"\nsecret = "hunter2"\n';
 
@@ -49,61 +44,4 @@ describe('a TOML file of a login', () => {
         .that.satisfies((error: Error) => !error.message.includes('hunter2'));
     });
   }
-});
-
-describe('a directory of TOML files', () => {
-  const { at } = folderForEach();
-
-  /** Returns the users for some hosts, and the problems. */
-  async function read(path = at()) {
-    const { reload, lookup } = createOperatorCredentials({
-      dockerConfigFiles: [],
-      directory: path,
-      kubelet: { config: '', binDirectory: '' },
-      timeoutMs: 1000,
-      now: () => 0,
-      onProblem: () => undefined,
-    });
-    const problems = (await reload()).map(({ file, problem }) => `${basename(file)}: ${problem}`);
-    const signal = new AbortController().signal;
-    const names = ['docker.io/library/a', 'quay.io/a', 'a.b/a'];
-    const found = await Promise.all(names.map((name) => lookup(name, signal, createAskers('n'))));
-    return { problems, patterns: found.flat().map(({ pattern, username }) => `${username}@${pattern}`) };
-  }
-
-  it('is read like a mounted Secret: links followed, ..data and other files left alone', async function () {
-    needsPosix(this, 'link');
-    const version = at('..2026_01_01');
-    await mkdir(version);
-    await writeFile(join(version, 'docker.io.toml'), GOOD);
-    await symlink('..2026_01_01', at('..data'));
-    await symlink('..data/docker.io.toml', at('docker.io.toml'));
-    for (const name of ['.quay.io.toml', 'quay.io.toml~', '.quay.io.toml.swp', 'README', 'quay.io.TOML']) {
-      await writeFile(at(name), 'hunter2');
-    }
-    expect(await read()).to.deep.equal({ problems: [], patterns: ['me@docker.io'] });
-  });
-
-  it('reports what is wrong with each file, and reads the others', async function () {
-    needsPosix(this, 'link');
-    await writeFile(at('a.b.toml'), GOOD);
-    await writeFile(at('c.d.toml'), 'hunter2');
-    await mkdir(at('e.f.toml'));
-    await symlink('nowhere', at('g.h.toml'));
-    expect(await read()).to.deep.equal({
-      patterns: ['me@a.b'],
-      problems: [
-        'c.d.toml: line 1, column 1: incomplete key-value: cannot find end of key',
-        'e.f.toml: is not a file',
-        'g.h.toml: cannot be read (ENOENT)',
-      ],
-    });
-  });
-
-  it('that does not exist is reported as such', async () => {
-    expect(await read(at('x'))).to.deep.equal({
-      patterns: [],
-      problems: ['x: cannot be read (ENOENT)'],
-    });
-  });
 });
