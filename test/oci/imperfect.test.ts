@@ -101,6 +101,18 @@ describe('an image that is not perfect', () => {
       /contains neither/,
       'malformed',
     ],
+    [
+      'that is missing',
+      () => ({ mediaType: IMAGE, digest: sha256('gone'), size: 1 }),
+      /^not in the registry$/,
+      'unsupported',
+    ],
+    [
+      'that is an artifact',
+      () => putBody({ config: { mediaType: 'application/x', digest: sha256('x') }, layers: [] }),
+      /^this is not an image but an artifact of type "application\/x"$/,
+      'unsupported',
+    ],
     ['that is refused', () => putAnswer(403), /answers 403 Forbidden for the manifest/, 'denied'],
     ['that answers 418', () => putAnswer(418), /answers 418/, 'unsupported'],
   ];

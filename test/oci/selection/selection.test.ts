@@ -135,6 +135,8 @@ describe('of an index, what counts', () => {
     // F3 f
     ['x86', () => [arm64(), entry('x86')], 'arm64', `linux/x86: ${NOBODY}`],
     ['i686', () => [arm64(), entry('i686')], 'arm64', `linux/i686: ${NOBODY}`],
+    ['no GOARCH', () => [arm64(), entry('x64')], 'arm64', '"linux/x64", whose architecture is not a known GOARCH'],
+    ['control characters', () => [arm64(), entry('\u001b[31mamd64\r\n')], 'arm64'],
     ['a blank', () => [arm64(), entry('linux/ amd64')], 'arm64', `linux/ amd64: ${NOBODY}`],
     ['x86_64', () => [arm64(), entry('x86_64')], 'arm64', 'linux/x86_64: only containerd takes it'],
     ['capitals', () => [arm64(), entry('Linux/AMD64')], 'arm64', 'Linux/AMD64: only containerd takes it'],
