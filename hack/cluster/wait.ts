@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-const pauseMs = 50;
+const MOST_PAUSE_MS = 25;
 
 /**
  * Waits until the condition returns something other than false or undefined, and returns that. A condition that throws
@@ -14,7 +14,7 @@ export async function waitFor<T>(
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   let lastError: unknown;
-  for (;;) {
+  for (let pause = 1; ; pause = Math.min(pause * 2, MOST_PAUSE_MS)) {
     try {
       const result = await condition();
       if (result !== false && result !== undefined) return result;
@@ -24,7 +24,7 @@ export async function waitFor<T>(
     }
     signal?.throwIfAborted();
     if (performance.now() > deadline) throw timedOut(description, timeoutMs, lastError);
-    await delay(pauseMs, undefined, signal ? { signal } : {});
+    await delay(pause, undefined, signal ? { signal } : {});
   }
 }
 

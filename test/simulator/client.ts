@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
 import type { Answer } from '../../hack/cluster/client.ts';
+import { waitFor } from '../../hack/cluster/wait.ts';
 import { at, type JsonObject, list, object, objects, text } from './json.ts';
 import { findKind } from './objects/resources.ts';
 import { nameOf } from './objects/store.ts';
@@ -61,38 +61,18 @@ export async function createNode(request: Request, options: NodeOptions): Promis
   };
   succeeded(`node ${name}`, await request('POST', '/api/v1/nodes', node));
   if (!waitUntilReady) return;
-  await waitFor(`node ${name} to take pods`, async () => {
-    const { body } = await request('GET', `/api/v1/nodes/${name}`);
-    return !list(at(body, 'spec', 'taints')).some((taint) => at(taint, 'key') === 'node.kubernetes.io/not-ready');
-  });
+  await waitFor(
+    `node ${name} to take pods`,
+    async () => {
+      const { body } = await request('GET', `/api/v1/nodes/${name}`);
+      return !list(at(body, 'spec', 'taints')).some((taint) => at(taint, 'key') === 'node.kubernetes.io/not-ready');
+    },
+    PATIENCE_MS,
+  );
 }
 
 /** The longest wait for what should be there in a moment: a machine may be busy. Below the time-out of a test, so that it says what is missing. */
 export const PATIENCE_MS = 100_000;
-
-/** Repeats the question until the answer is neither false nor undefined. */
-export async function waitFor<T>(
-  description: string,
-  condition: () => Promise<T | false | undefined>,
-  timeoutMs = PATIENCE_MS,
-): Promise<T> {
-  const deadline = performance.now() + timeoutMs;
-  let cause: unknown;
-  for (let pause = 1; ; pause = Math.min(pause * 2, 25)) {
-    try {
-      const result = await condition();
-      if (result !== false && result !== undefined) return result;
-      cause = undefined;
-    } catch (error) {
-      cause = error;
-    }
-    if (performance.now() > deadline) {
-      const why = cause instanceof Error ? `: ${cause.message}` : '';
-      throw new Error(`waited ${timeoutMs / 1000} s in vain for ${description}${why}`, { cause });
-    }
-    await delay(pause);
-  }
-}
 
 /** Writes a kubeconfig and returns its path. */
 export async function writeKubeconfig(directory: string, name: string, server: string, token: string): Promise<string> {

@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '../../hack/cluster/client.ts';
-import { apply, createNode, succeeded, waitFor, writeKubeconfig } from './client.ts';
+import { waitFor } from '../../hack/cluster/wait.ts';
+import { apply, createNode, PATIENCE_MS, succeeded, writeKubeconfig } from './client.ts';
 import { indexPods, runControllers, type World } from './controllers/controllers.ts';
 import { createDaemonSets } from './controllers/daemonsets.ts';
 import { createDisruption, createGarbageCollector, createNodeLifecycle } from './controllers/housekeeping.ts';
@@ -86,8 +87,7 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
   const faults = createFaults();
   const { defaultTolerations = true, gitVersion = 'v1.37.2' } = options;
   const webhooks = createWebhooks(store);
-  const others = faults.admitted;
-  const api = createApi(store, { defaultTolerations, daemonSetGuard: true, webhooks, others });
+  const api = createApi(store, { defaultTolerations, daemonSetGuard: true, webhooks });
   const world: World = { store, api, pods: indexPods(store) };
   const { imagePlatforms } = options;
   const kubelet = { enabled: options.kubelet ?? true, ...(imagePlatforms ? { imagePlatforms } : {}) };
@@ -124,7 +124,7 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
     adminToken,
     kubeconfig: await writeKubeconfig(directory, ADMIN, server, adminToken),
     request,
-    waitFor,
+    waitFor: (description, condition, ms = PATIENCE_MS) => waitFor(description, condition, ms),
     apply: (yaml) => apply(request, yaml),
     createNode: (node) => createNode(request, { waitUntilReady: kubelet.enabled, ...node }),
     createPod: async (pod) => {

@@ -27,23 +27,10 @@ export interface Asked {
   readonly user: string;
 }
 
-/** What an admission plug-in of somebody else's is asked about. */
-export interface Reviewed {
-  readonly operation: 'CREATE' | 'UPDATE';
-  /** The plural of the resource. */
-  readonly resource: string;
-  readonly namespace: string;
-  readonly user: string;
-}
-
-/** Returns the object as the plug-in leaves it. Throws an `ApiError` to refuse the write. */
-export type AdmissionPlugin = (item: JsonObject, asked: Reviewed) => JsonObject;
-
 /** Creates the list of faults. A request is compared with them in order; the first match counts. */
 export function createFaults() {
   let active: { fault: Fault; left: number }[] = [];
   let beforePatch: ((asked: Asked) => void | Promise<void>)[] = [];
-  let plugins: AdmissionPlugin[] = [];
   return {
     /** Adds a fault. Returns a function that removes it. */
     inject(fault: Fault): () => void {
@@ -51,16 +38,6 @@ export function createFaults() {
       active.push(entry);
       return () => {
         active = active.filter((other) => other !== entry);
-      };
-    },
-    /**
-     * Adds an admission plug-in that has the last word about each create and update, as somebody else's webhook may have it.
-     * Returns a function that removes it.
-     */
-    admit(plugin: AdmissionPlugin): () => void {
-      plugins.push(plugin);
-      return () => {
-        plugins = plugins.filter((other) => other !== plugin);
       };
     },
     /** Lets another writer write once, just before the next matching patch. */
@@ -72,9 +49,6 @@ export function createFaults() {
       };
       beforePatch.push(once);
     },
-    /** For the server only. */
-    admitted: (item: JsonObject, asked: Reviewed): JsonObject =>
-      plugins.reduce((current, plugin) => plugin(current, asked), item),
     /** For the server only. */
     async reached(asked: Asked): Promise<Fault | undefined> {
       if (asked.method === 'PATCH') for (const write of beforePatch) await write(asked);

@@ -3,6 +3,7 @@ import { getEventListeners } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { waitFor } from '../../../hack/cluster/wait.ts';
 import {
   endedWith,
   type Program,
@@ -10,7 +11,6 @@ import {
   programEnvironment,
   runProgram,
 } from '../../../src/oci/credentials/process.ts';
-import { waitFor } from '../../simulator/client.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
@@ -20,7 +20,8 @@ function isRunning(pid: number): boolean {
   return stdout.trim() !== '' && !stdout.trim().startsWith('Z');
 }
 
-const until = (condition: () => boolean | Promise<boolean>) => waitFor('the condition', async () => condition());
+const until = (condition: () => boolean | Promise<boolean>) =>
+  waitFor('the condition', async () => condition(), 100_000);
 
 describe('a program', () => {
   let programs: CredentialPrograms;

@@ -79,7 +79,7 @@ export function createKubelet({ store, api }: World, options: KubeletOptions): C
       const pod = byKey(store, PODS, key);
       if (pod) return reconcilePod(pod);
       const node = key.startsWith('node/') ? store.get(NODES, '', key.slice(5)) : undefined;
-      if (!node || !options.enabled || isReady(node) || hasNoKubelet(node)) return;
+      if (!node || !options.enabled || isReady(node)) return;
       const condition = {
         type: 'Ready',
         status: 'True',
@@ -89,13 +89,6 @@ export function createKubelet({ store, api }: World, options: KubeletOptions): C
       api.update(addressOf(NODES, node, 'status'), (item) => withCondition(item, condition), KUBELET);
     },
   };
-}
-
-/** The label of a node whose kubelet does not run, so that the node is never ready. */
-export const NO_KUBELET = 'simulator.example.com/no-kubelet';
-
-function hasNoKubelet(node: JsonObject): boolean {
-  return at(node, 'metadata', 'labels', NO_KUBELET) === 'true';
 }
 
 /** Whether the running images are those of the spec. */

@@ -5,11 +5,10 @@ import { type Address, BUDGETS, findKind, PODS, type Resource } from '../objects
 import { objectSelector } from '../objects/selectors.ts';
 import { ApiError, conflict } from '../objects/status.ts';
 import { namespaceOf, type Store, uidOf } from '../objects/store.ts';
+import { isDeleting, isReady, isTerminal, phaseOf } from './controllers.ts';
 
 const STATUS_SUCCESS = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
 const BINDING: Resource = { ...PODS, plural: 'pods/binding' };
-const ready = (pod: JsonObject) =>
-  objects(at(pod, 'status', 'conditions')).some(({ type, status }) => type === 'Ready' && status === 'True');
 
 /** A pod's conditions with this one in place of the one of its type. */
 export function withCondition(item: JsonObject, condition: JsonObject): JsonObject {
@@ -37,9 +36,7 @@ export function bindPod(api: Api, address: Address, node: string, writer: Writer
 /** POST pods/NAME/eviction: a delete that PodDisruptionBudgets may refuse, unless the pod does not run (yet or any more). */
 export function evictPod(store: Store, api: Api, address: Address, eviction: JsonObject, writer: Writer): JsonObject {
   const pod = api.find(address);
-  const ignoresBudgets =
-    ['Pending', 'Succeeded', 'Failed'].includes(text(at(pod, 'status', 'phase'))) ||
-    at(pod, 'metadata', 'deletionTimestamp') !== undefined;
+  const ignoresBudgets = phaseOf(pod) === 'Pending' || isTerminal(pod) || isDeleting(pod);
   const budgets = store
     .list(BUDGETS, namespaceOf(pod))
     .filter((budget) => objectSelector(at(budget, 'spec', 'selector'))(pod));
@@ -52,9 +49,8 @@ export function evictPod(store: Store, api: Api, address: Address, eviction: Jso
     }
     refuse(store, budget);
   }
-  const answer = STATUS_SUCCESS;
   api.remove(address, object(eviction.deleteOptions), writer);
-  return answer;
+  return STATUS_SUCCESS;
 }
 
 function refuse(store: Store, budget: JsonObject): void {
@@ -72,10 +68,8 @@ export function disruptions(store: Store, budget: JsonObject) {
   const pods = store
     .list(PODS, namespaceOf(budget))
     .filter(objectSelector(at(budget, 'spec', 'selector')))
-    .filter((pod) => !['Succeeded', 'Failed'].includes(text(at(pod, 'status', 'phase'))));
-  const currentHealthy = pods.filter(
-    (pod) => ready(pod) && at(pod, 'metadata', 'deletionTimestamp') === undefined,
-  ).length;
+    .filter((pod) => !isTerminal(pod));
+  const currentHealthy = pods.filter((pod) => isReady(pod) && !isDeleting(pod)).length;
   const minimum = at(budget, 'spec', 'minAvailable');
   const maximum = at(budget, 'spec', 'maxUnavailable');
   const expectedPods = typeof minimum === 'number' ? pods.length : expected(store, pods);

@@ -18,7 +18,7 @@ export function verbOf({ method, url }: Call, name: string): string {
     case 'PATCH':
       return 'patch';
     default:
-      return name === '' ? 'deletecollection' : 'delete';
+      return 'delete';
   }
 }
 

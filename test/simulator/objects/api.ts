@@ -1,5 +1,4 @@
 import { FIELD_MANAGER, GUARD_POLICY } from '../../../src/names.ts';
-import type { Faults } from '../faults.ts';
 import { assign, at, equal, isObject, type JsonObject, list, normalise, object, text } from '../json.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 import { asSent, carryOver, content, sameContent } from './carry-over.ts';
@@ -16,7 +15,7 @@ import {
   type Resource,
   SERVICE_ACCOUNTS,
 } from './resources.ts';
-import { decode, guardDaemonSet, validate, withDefaults } from './rules.ts';
+import { guardDaemonSet, validate, withDefaults } from './rules.ts';
 import { alreadyExists, forbidden, invalid, notFound } from './status.ts';
 import { nameOf, namespaceOf, type Store } from './store.ts';
 
@@ -26,8 +25,6 @@ export interface ApiOptions {
   /** The MutatingAdmissionPolicy `archaware-keep` works where it and its binding exist. */
   readonly daemonSetGuard: boolean;
   readonly webhooks: Webhooks;
-  /** The plug-ins of others, after all that is built in; default none. */
-  readonly others?: Faults['admitted'];
   /** Milliseconds since the epoch; default: the machine's. */
   readonly wall?: () => number;
   /** Makes the uid of a new object; default: a random one. */
@@ -54,7 +51,6 @@ export function createApi(store: Store, options: ApiOptions) {
     writer: Writer,
     dryRun = false,
   ): Promise<JsonObject> {
-    decode(resource, body);
     const metadata = newMetadata(resource, namespace, object(body.metadata), now(), options.uid);
     const name = text(at(body, 'metadata', 'name'));
     checkNamespace(resource, namespace);
@@ -70,10 +66,7 @@ export function createApi(store: Store, options: ApiOptions) {
     const prepare = (item: JsonObject) => admit(resource, item);
     const shown = prepare(resource.status ? { status: {}, ...owned } : owned);
     const asked = { resource, operation: 'CREATE', namespace, name, writer, dryRun, prepare, fill } as const;
-    const { user } = writer;
-    const mutated = born(await options.webhooks.mutate(asked, shown), metadata);
-    const plural = { operation: 'CREATE', resource: resource.plural, namespace, user } as const;
-    const admitted = options.others?.(mutated, plural) ?? mutated;
+    const admitted = born(await options.webhooks.mutate(asked, shown), metadata);
     const newStatus = resource === PODS ? newPodStatus(admitted) : filled.status;
     const next = object(normalise(assign(admitted, ['status'], newStatus)));
     // Time has passed.
@@ -153,14 +146,7 @@ export function createApi(store: Store, options: ApiOptions) {
     dryRun: boolean,
   ): JsonObject {
     const { resource, name, subresource } = address;
-    const asked = {
-      operation: 'UPDATE',
-      resource: resource.plural,
-      namespace: namespaceOf(previous),
-      user: writer.user,
-    } as const;
-    const reviewed = subresource === '' ? (options.others?.(admitted, asked) ?? admitted) : admitted;
-    const next = object(normalise(carryOver(address, previous, reviewed)));
+    const next = object(normalise(carryOver(address, previous, admitted)));
     const causes = subresource === '' ? validate(resource, next, previous) : [];
     if (causes.length > 0) throw invalid(resource, name, causes);
     if (sameContent(previous, next)) return previous;

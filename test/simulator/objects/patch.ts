@@ -114,28 +114,3 @@ export function mergePatch(current: unknown, patch: unknown): unknown {
   }
   return result;
 }
-
-/** Lists that merge by a key; every other list (taints and tolerations too) is atomic. */
-const MERGE_KEYS: Readonly<Record<string, string>> = { containers: 'name', initContainers: 'name', conditions: 'type' };
-
-/** A strategic merge patch, as far as tests need one. */
-export function strategicPatch(current: unknown, patch: unknown, name = ''): unknown {
-  const key = MERGE_KEYS[name];
-  if (Array.isArray(patch) && key !== undefined) {
-    const result = [...list(current)];
-    for (const item of patch) {
-      const index = result.findIndex((other) => at(other, key) === at(item, key));
-      if (index === -1) result.push(clone(item));
-      else result[index] = strategicPatch(result[index], item);
-    }
-    return result;
-  }
-  if (!isObject(patch)) return clone(patch);
-  const result: JsonObject = { ...object(current) };
-  for (const [field, value] of Object.entries(patch)) {
-    if (field.startsWith('$')) continue;
-    if (value === null) delete result[field];
-    else result[field] = strategicPatch(result[field], value, field);
-  }
-  return result;
-}

@@ -83,13 +83,8 @@ export function createRbac(store: Store) {
 
 const has = (values: readonly unknown[], wanted: string) => values.includes(wanted) || values.includes('*');
 
+/** Roles are bound to service accounts alone here, not to users or groups. */
 function isSubject(subject: Record<string, unknown>, user: string): boolean {
   const { kind, name, namespace } = subject;
-  const [, , accountNamespace, account] = user.split(':');
-  const isAccount = user.startsWith('system:serviceaccount:');
-  if (kind === 'ServiceAccount') return isAccount && name === account && namespace === accountNamespace;
-  if (kind === 'User') return name === user;
-  const groups = user === 'system:anonymous' ? ['system:unauthenticated'] : ['system:authenticated'];
-  if (isAccount) groups.push('system:serviceaccounts', `system:serviceaccounts:${accountNamespace}`);
-  return groups.includes(text(name));
+  return kind === 'ServiceAccount' && user === `system:serviceaccount:${text(namespace)}:${text(name)}`;
 }

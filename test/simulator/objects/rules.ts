@@ -3,7 +3,7 @@ import { assign, at, equal, isObject, type JsonObject, list, object, objects, te
 import { defaultWebhooks, validateWebhooks } from '../webhooks/configuration.ts';
 import { defaultPodSpec, validatePod, validatePodSpec, validatePodUpdate } from './pod-rules.ts';
 import type { Resource } from './resources.ts';
-import { badRequest, type Cause, cause } from './status.ts';
+import { type Cause, cause } from './status.ts';
 
 /** The fields that the server fills in, by kind; what is there stays. */
 export function withDefaults({ plural }: Resource, item: JsonObject): JsonObject {
@@ -44,7 +44,7 @@ export function withDefaults({ plural }: Resource, item: JsonObject): JsonObject
       return { ...named, spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } };
     }
     case 'secrets':
-      return secret(item);
+      return { type: 'Opaque', ...item };
     case 'mutatingwebhookconfigurations':
       return defaultWebhooks(item);
     default:
@@ -56,17 +56,6 @@ function withTemplate(item: JsonObject, defaults: JsonObject): JsonObject {
   const spec = { ...defaults, ...object(item.spec) };
   const template = object(spec.template);
   return { ...item, spec: { ...spec, template: { ...template, spec: defaultPodSpec(object(template.spec)) } } };
-}
-
-/** `stringData` is written into `data`. */
-function secret(item: JsonObject): JsonObject {
-  const { stringData, ...rest } = item;
-  const written = Object.entries(object(stringData)).map(([key, value]) => [
-    key,
-    Buffer.from(text(value)).toString('base64'),
-  ]);
-  const data = { ...object(item.data), ...Object.fromEntries(written) };
-  return { type: 'Opaque', ...rest, ...(Object.keys(data).length > 0 ? { data } : {}) };
 }
 
 const MICRO_TIMES: Readonly<Record<string, readonly (readonly string[])[]>> = {
@@ -86,13 +75,6 @@ export function undecodable({ plural }: Resource, item: JsonObject): string | un
     return `parsing time ${JSON.stringify(JSON.stringify(time))} as "2006-01-02T15:04:05.000000Z07:00": cannot parse`;
   }
   return undefined;
-}
-
-export function decode(resource: Resource, item: JsonObject): void {
-  const problem = undecodable(resource, item);
-  if (problem === undefined) return;
-  const { kind, version } = resource;
-  throw badRequest(`${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: ${problem}`);
 }
 
 /** The field errors of an object about to be stored. */

@@ -49,12 +49,8 @@ export function expression(requirement: JsonObject): Predicate {
         return value !== undefined;
       case 'DoesNotExist':
         return value === undefined;
-      case 'Gt':
-        return Number(value) > Number([...values][0]);
-      case 'Lt':
-        return Number(value) < Number([...values][0]);
       default:
-        return false;
+        throw badRequest(`the embedded cluster knows no operator ${String(requirement.operator)}`);
     }
   };
 }

@@ -12,8 +12,6 @@ export type TestRegistryOptions = {
   readonly auth?: AuthMode;
   /** Passwords by name. */
   readonly users?: Readonly<Record<string, string>>;
-  /** Another token service than our own `/token`, as a full URL. */
-  readonly realm?: string;
 };
 
 /** One request. `status` is 0 for one that was not answered (or not yet). */
@@ -62,7 +60,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   const answer = createRoutes({
     store,
     auth,
-    realm: mode === 'bearer' ? (options.realm ?? `http://${host}/token`) : undefined,
+    realm: mode === 'bearer' ? `http://${host}/token` : undefined,
   });
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

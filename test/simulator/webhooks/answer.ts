@@ -23,12 +23,6 @@ export function patchOf(name: string, uid: string, source: string): string {
   if (patch !== '' && patchType === undefined) {
     throw invalid('webhook returned response.patch but not response.patchType');
   }
-  if (patch === '' && patchType !== undefined) {
-    throw invalid('webhook returned response.patchType but not response.patch');
-  }
-  if (patchType !== undefined && patchType !== 'JSONPatch') {
-    throw invalid(`invalid response.patchType of ${JSON.stringify(patchType)}`);
-  }
   if (response.allowed !== true) throw denial(name, object(response.status));
   return patch === '' ? '' : decoded(patch);
 }
