@@ -1,33 +1,48 @@
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { expect } from 'chai';
-import { at } from '../simulator/json.ts';
+import { at, object, text } from '../simulator/json.ts';
+import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { AMD, ARM, type Labelled, startLabelled, USB } from '../support/labelled.ts';
-import type { Contents } from '../support/mounted.ts';
-import type { Product } from '../support/product.ts';
+import { type Product, startProduct } from '../support/product.ts';
 import type { RunningController } from '../support/running.ts';
 
 const GPU = 'example.com/gpu';
 const MANAGED = 'archaware.dev/managed';
+const AMD = '/api/v1/nodes/amd64-1';
+const ARM = '/api/v1/nodes/arm64-1';
+/** What the rules ask for. */
+const USB = 'example.com/usb';
 
 /** The controller checks the directory every two seconds. */
 describe('label rules', () => {
-  let world: Labelled;
   let product: Product;
-  let directory: string;
+  const folder = folderForEach();
+  const rules = (...path: readonly string[]) => folder.at(['rules', ...path].join('/'));
   beforeEach(async () => {
-    world = await startLabelled();
-    ({ product, directory } = world);
+    product = await startProduct();
   });
-  afterEach(() => world.stop());
+  afterEach(() => product.stop());
 
-  const write = (files: Contents) => world.write(files);
-  const run = (...flags: string[]) => world.run(...flags);
-  const label: Labelled['label'] = (node, labels) => world.label(node, labels);
-  const labelsOf = (node: string) => world.labelsOf(node);
-  const eventually = (node: string, ...labels: string[]) => world.eventually(node, ...labels);
+  /** Writes files of rules, each in one step. */
+  const write = async (files: Readonly<Record<string, string>>) => {
+    for (const [name, contents] of Object.entries(files)) {
+      await folder.write({ [`rules/${name}~`]: contents });
+      await rename(rules(`${name}~`), rules(name));
+    }
+  };
+  const run = (...flags: string[]) => product.run(['--nodeLabels.directory', rules(), ...flags]);
+  const label = (node: string, labels: Readonly<Record<string, string>>) =>
+    product.patch(node, { metadata: { labels } });
+  const labelsOf = async (node: string) =>
+    Object.entries(object(at(await product.get(node), 'metadata', 'labels')))
+      .map(([key, value]) => `${key}=${text(value)}`)
+      .filter((pair) => /^(example\.com|other)\//.test(pair))
+      .sort();
+  const eventually = async (node: string, ...labels: string[]) => {
+    const wanted = labels.sort().join();
+    await product.eventually(`${node} to have ${wanted}`, async () => (await labelsOf(node)).join() === wanted);
+  };
+  const recorded = async (node: string) => at(await product.get(node), 'metadata', 'annotations', MANAGED);
   const eventuallyLogged = (controller: RunningController, ...words: string[]) =>
     product.eventually(`a line of the log with ${words.join(', ')}`, async () =>
       controller.logs().find((line) => words.every((word) => line.includes(word))),
@@ -38,15 +53,15 @@ describe('label rules', () => {
     for (const path of [AMD, ARM]) await label(path, { [USB]: 'true' });
     const controller = await run('--loops', 'labels');
     await eventually(AMD, `${GPU}=true`, `${USB}=true`);
-    await rename(join(directory, GPU), join(directory, 'example.com/tpu'));
+    await rename(rules(GPU), rules('example.com/tpu'));
     for (const path of [AMD, ARM]) await eventually(path, 'example.com/tpu=true', `${USB}=true`);
     await write({ 'other/x': USB });
-    await rm(join(directory, 'example.com'), { recursive: true });
+    await rm(rules('example.com'), { recursive: true });
     for (const path of [AMD, ARM]) await eventually(path, 'other/x=true', `${USB}=true`);
-    await rm(join(directory, 'other'), { recursive: true });
+    await rm(rules('other'), { recursive: true });
     for (const path of [AMD, ARM]) await eventually(path, `${USB}=true`);
     expect(await controller.stop()).to.equal(0);
-    expect(await world.recorded(AMD)).to.equal(undefined);
+    expect(await recorded(AMD)).to.equal(undefined);
   });
 
   it('stay in force while their directory is gone, which is reported, until it is back', async () => {
@@ -54,30 +69,28 @@ describe('label rules', () => {
     await label(AMD, { [USB]: 'true' });
     const controller = await run();
     await eventually(AMD, `${GPU}=true`, `${USB}=true`);
-    await rename(directory, `${directory}-gone`);
+    await rename(rules(), folder.at('gone'));
     await eventuallyLogged(controller, '"level":"error"', 'cannot be read (ENOENT); the last valid rules stay in use');
     await product.eventuallyEvent('archaware', 'ConfigurationRejected', /ENOENT.*the last valid rules stay in use/);
     await label(ARM, { [USB]: 'true' });
     await eventually(ARM, `${GPU}=true`, `${USB}=true`);
-    await mkdir(directory);
+    await mkdir(rules());
     await eventually(ARM, `${USB}=true`);
     await eventually(AMD, `${USB}=true`);
-    await rm(`${directory}-gone`, { recursive: true });
   });
 
   it('end the start if the directory is missing from the beginning', async () => {
-    const gone = join(directory, 'gone');
     for (const command of ['run', 'plan']) {
-      const { code, stderr } = await product.command([command, '--nodeLabels.directory', gone]);
+      const { code, stderr } = await product.command([command, '--nodeLabels.directory', rules('gone')]);
       expect(code, stderr).to.equal(3);
-      expect(stderr).to.contain(`nodeLabels.directory: ${gone}: cannot be read (ENOENT)`);
+      expect(stderr).to.contain(`nodeLabels.directory: ${rules('gone')}: cannot be read (ENOENT)`);
     }
   });
 
   it("are shown by plan, and clean removes exactly archaware's labels", async () => {
     await write({ [GPU]: USB, 'other/x': '!no', 'other/bad': '?' });
     await label(AMD, { [USB]: 'true', 'other/x': 'mine' });
-    const planned = await product.command(['plan', '--nodeLabels.directory', directory, '--loops', 'labels']);
+    const planned = await product.command(['plan', '--nodeLabels.directory', rules(), '--loops', 'labels']);
     expect(planned.code, planned.stderr).to.equal(2);
     expect(planned.stdout).to.match(/^Node +amd64-1 +label +example.com\/gpu=true$/m);
     expect(planned.stdout).to.match(/^Node +arm64-1 +label +other\/x=true$/m);
@@ -91,9 +104,8 @@ describe('label rules', () => {
     await controller.stop();
     const gone = await product.command(['plan', '--loops', 'labels']);
     expect(gone.stdout).to.match(/^Node +amd64-1 +unlabel +-example.com\/gpu$/m);
-    expect((await product.command(['plan', '--nodeLabels.directory', directory])).stdout).to.equal(
-      'Nothing to change.\n',
-    );
+    const again = await product.command(['plan', '--nodeLabels.directory', rules()]);
+    expect(again.stdout).to.equal('Nothing to change.\n');
     // A label of others may have archaware's value, and a changed label of archaware belongs to others.
     await label(ARM, { 'example.com/tpu': 'true', 'other/x': 'changed' });
     const dry = await product.command(['clean', '--dry-run']);
@@ -103,44 +115,35 @@ describe('label rules', () => {
     expect(at(JSON.parse(stdout), 'removed')).to.deep.include({ nodes: 2, labels: 1 });
     expect(await labelsOf(AMD)).to.deep.equal([`${USB}=true`, 'other/x=mine']);
     expect(await labelsOf(ARM)).to.deep.equal(['example.com/tpu=true', 'other/x=changed']);
-    for (const path of [AMD, ARM]) {
-      expect(at(await product.get(path), 'metadata', 'annotations', MANAGED)).to.equal(undefined);
-    }
+    for (const path of [AMD, ARM]) expect(await recorded(path)).to.equal(undefined);
   });
 });
 
 describe('config validate with label rules', () => {
-  let directory: string;
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-labels-'));
-    await mkdir(join(directory, 'labels', 'a'), { recursive: true });
-    await writeFile(join(directory, 'labels', 'a', 'x'), 'k\nk k\n');
-    await writeFile(
-      join(directory, 'config.yaml'),
-      JSON.stringify({ nodeLabels: { directory: join(directory, 'labels') } }),
-    );
-  });
-  afterEach(() => rm(directory, { recursive: true }));
-
-  const validate = (name: string) => runInProcess(['config', 'validate', join(directory, name)]);
+  const folder = folderForEach();
+  const BAD = 'k\nk k\n';
   const PROBLEM = '/labels/a/x:2: got "k k", expected the label of a node as key, key=value, key!=value or !key\n';
+  const validate = async (name: string, rules = '') => {
+    const configuration = JSON.stringify({ nodeLabels: { directory: folder.at('labels') } });
+    await folder.write({ 'config.yaml': configuration, ...(rules && { 'labels/a/x': rules }) });
+    return runInProcess(['config', 'validate', folder.at(name)]);
+  };
 
   for (const [name, key] of [
     ['labels', ''],
     ['config.yaml', 'nodeLabels.directory: '],
   ] as const) {
     it(`checks them, given ${name}`, async () => {
-      const stderr = `archaware: ${key}${directory}${PROBLEM}`;
-      expect(await validate(name)).to.deep.equal({ code: 3, stdout: '', stderr });
-      await writeFile(join(directory, 'labels', 'a', 'x'), 'k\n!l # of others\n');
-      expect(await validate(name)).to.deep.equal({ code: 0, stdout: `${join(directory, name)}: valid\n`, stderr: '' });
+      const stderr = `archaware: ${key}${folder.at()}${PROBLEM}`;
+      expect(await validate(name, BAD)).to.deep.equal({ code: 3, stdout: '', stderr });
+      const stdout = `${folder.at(name)}: valid\n`;
+      expect(await validate(name, 'k\n!l # of others\n')).to.deep.equal({ code: 0, stdout, stderr: '' });
     });
   }
 
   it('says that it did not check rules on another machine', async () => {
-    await rm(join(directory, 'labels'), { recursive: true });
-    const { code, stdout, stderr } = await validate('config.yaml');
-    expect([code, stdout]).to.deep.equal([0, `${join(directory, 'config.yaml')}: valid\n`]);
-    expect(stderr).to.equal(`nodeLabels.directory: ${join(directory, 'labels')} does not exist here; not checked\n`);
+    const stderr = `nodeLabels.directory: ${folder.at('labels')} does not exist here; not checked\n`;
+    const stdout = `${folder.at('config.yaml')}: valid\n`;
+    expect(await validate('config.yaml')).to.deep.equal({ code: 0, stdout, stderr });
   });
 });
