@@ -1,16 +1,14 @@
 /** Follows each way of docs/development/architecture.md through the running program: its functions are called, in this order. */
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { freePorts } from '../hack/cluster/ports.ts';
-import { at, objects } from './simulator/json.ts';
-import { webhookManifest } from './support/manifest.ts';
+import { at } from './simulator/json.ts';
 import { ours } from './support/objects.ts';
 import { PODS, type Product, startProduct, tolerated, workload } from './support/product.ts';
 import { type Hop, recordCalls } from './support/recorded-calls.ts';
+import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
 
 const PAGE = 'docs/development/architecture.md';
 const MOST_HOPS = 10;
-const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 
 const page = await readFile(new URL(`../${PAGE}`, import.meta.url), 'utf8');
 
@@ -33,17 +31,6 @@ describe(`the ways in ${PAGE}`, () => {
   });
   after(() => product.stop());
 
-  async function withWebhook() {
-    await product.stopControllers();
-    const [port = 0] = await freePorts(1);
-    const address = `127.0.0.1:${port}`;
-    await product.cluster.apply(await webhookManifest(`https://${address}`));
-    await product.run(['--webhook.enabled', '--webhook.address', address]);
-    await product.eventually('the webhook to be trusted', async () =>
-      objects((await product.get(WEBHOOKS)).webhooks).every((hook) => at(hook, 'clientConfig', 'caBundle')),
-    );
-  }
-
   const toleratesBoth = (path: string, ...spec: readonly string[]) =>
     product.eventually('tolerations', async () => tolerated(at(await product.get(path), ...spec)).length === 2);
   const ways: Readonly<Record<string, () => Promise<unknown>>> = {
@@ -65,15 +52,10 @@ describe(`the ways in ${PAGE}`, () => {
       await product.eventuallyTainted();
     },
     async 'a pod under admission'() {
-      await withWebhook();
-      const containers = [{ name: 'c', image }];
-      const pod = {
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: { name: 'two', namespace: 'default' },
-        spec: { containers },
-      };
-      await product.create(pod);
+      await product.stopControllers();
+      await product.run((await arrangeWebhook(product)).flags);
+      await eventuallyTrusted(product);
+      await product.cluster.createPod({ name: 'two', images: [image] });
       await toleratesBoth(`${PODS}/two`, 'spec');
     },
     'a key': () => product.command(['explain', 'default/one', '--taints.key', 'example.com/arch']),

@@ -6,10 +6,9 @@ import { freePorts } from '../../hack/cluster/ports.ts';
 import { microTime } from '../../src/kube/lease.ts';
 import { at, objects, text } from '../simulator/json.ts';
 import { folderForEach } from '../support/folder.ts';
-import { webhookManifest } from '../support/manifest.ts';
 import { PODS, type Product, startProduct, tolerated } from '../support/product.ts';
+import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 
-const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
 
 const gates = (pod: unknown) => objects(at(pod, 'spec', 'schedulingGates')).map(({ name }) => text(name));
@@ -20,29 +19,27 @@ describe('run with the webhook', () => {
   let port: number;
   beforeEach(async () => {
     product = await startProduct();
-    [port = 0] = await freePorts(1);
-    await product.cluster.apply(await webhookManifest(`https://127.0.0.1:${port}`));
-    flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
+    const webhook = await arrangeWebhook(product);
+    port = webhook.port;
+    flags = [...webhook.flags, '--placement.mode', 'both'];
   });
   afterEach(() => product.stop());
   const folder = folderForEach();
 
   const run = async (...more: string[]) => {
     const controller = await product.run([...flags, ...more]);
-    await product.eventually('the API server to trust us', async () =>
-      objects((await product.get(CONFIGURATION)).webhooks).every((webhook) => at(webhook, 'clientConfig', 'caBundle')),
-    );
+    await eventuallyTrusted(product);
     return controller;
   };
-  const create = (name: string, image: string, spec: object = {}) =>
-    product.cluster.apply(
-      JSON.stringify({
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: { name, namespace: 'default' },
-        spec: { containers: [{ name: 'c', image }], ...spec },
-      }),
-    );
+  /** Runs a leader that the API server does not call, and then the replica that it calls. */
+  const runUncalled = async () => {
+    const called = flags;
+    const [other = 0] = await freePorts(1);
+    flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${other}`, '--placement.mode', 'both'];
+    const leader = await run();
+    await product.run(called);
+    return leader;
+  };
   const pod = (name: string) => product.get(`${PODS}/${name}`);
 
   it('lets no new pod follow an architecture that a node has just begun to report', async () => {
@@ -62,13 +59,8 @@ describe('run with the webhook', () => {
 
   it('is ready once it has seen a leader: from its first review on it gates what is not known', async () => {
     product.registry.inject({ kind: 'hang' });
-    const [port = 0] = await freePorts(1);
-    const called = flags;
-    flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
-    await run();
-    // The API server calls the other replica.
-    await product.run(called);
-    await create('web', product.image('app', ['arm64']));
+    await runUncalled();
+    await product.cluster.createPod({ name: 'web', images: [product.image('app', ['arm64'])] });
     expect(gates(await pod('web'))).to.deep.equal(['archaware.dev/architecture']);
   });
 
@@ -92,21 +84,13 @@ describe('run with the webhook', () => {
 
   it('gates nothing while the leader says that it cannot release pods', async () => {
     product.registry.inject({ kind: 'hang' });
-    const [port = 0] = await freePorts(1);
-    const called = flags;
-    flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
-    const leader = await run();
-    // The API server calls the other replica, which can never lead.
-    await product.run(called);
+    const leader = await runUncalled();
+    // The other one can never lead.
     product.cluster.faults.inject({ method: 'PUT', path: /leases/, user: /archaware/, status: 403 });
     await leader.stop('SIGKILL');
-    const image = product.image('app', ['arm64']);
+    const images = [product.image('app', ['arm64'])];
     let pods = 0;
-    const next = async () => {
-      pods += 1;
-      await create(`web-${pods}`, image);
-      return gates(await pod(`web-${pods}`)).length;
-    };
+    const next = async () => gates(await product.cluster.createPod({ name: `web-${++pods}`, images })).length;
     let renewals = 0;
     const lead = (isAble: boolean) =>
       product.cluster.request('PATCH', LEASE, {

@@ -1,7 +1,9 @@
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { webhookManifest } from './manifest.ts';
-import type { World } from './world.ts';
+import type { Objects, World } from './world.ts';
+
+type Applying = { readonly cluster: Pick<World['cluster'], 'apply'> };
 
 /** A webhook that the API server calls on this machine. */
 export type Webhook = {
@@ -14,7 +16,10 @@ export type Webhook = {
  * Applies our manifest for the webhook with an address of this machine in the place of the Service, and gives the flags
  * of the controller that serves it. `changed`: what another configuration has of its own, by field of each webhook.
  */
-export async function arrangeWebhook(world: World, changed: Readonly<Record<string, unknown>> = {}): Promise<Webhook> {
+export async function arrangeWebhook(
+  world: Applying,
+  changed: Readonly<Record<string, unknown>> = {},
+): Promise<Webhook> {
   const [port = 0] = await freePorts(1);
   await applyWebhook(world, port, changed);
   return { port, flags: ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`] };
@@ -22,7 +27,7 @@ export async function arrangeWebhook(world: World, changed: Readonly<Record<stri
 
 /** Applies the manifest, for instance again after `clean` took it away. */
 export async function applyWebhook(
-  world: World,
+  world: Applying,
   port: number,
   changed: Readonly<Record<string, unknown>> = {},
 ): Promise<void> {
@@ -31,7 +36,7 @@ export async function applyWebhook(
 }
 
 /** Waits until the API server trusts what the controller serves with, so that no review is passed over. */
-export async function eventuallyTrusted(world: World): Promise<void> {
+export async function eventuallyTrusted(world: Pick<Objects, 'eventually' | 'get'>): Promise<void> {
   const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
   await world.eventually('every webhook to have a caBundle', async () => {
     const hooks = listAt(await world.get(path), 'webhooks');
