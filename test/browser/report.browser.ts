@@ -46,19 +46,6 @@ describe('the page of report -o html, in Chromium', () => {
     return readFile(await download.path(), 'utf8');
   }
 
-  it('shows the share that is ready, and a tile for each state', async () => {
-    const page = await open(fleetReport());
-    const texts = await page.locator('.tile').allInnerTexts();
-    expect(texts.map((text) => text.replace(/\s+/g, ' ').trim())).to.deep.equal([
-      '58 % arm64: 58 % of the requested CPU can run there today (37 of 63 cores, 9 of 18 workloads).',
-      'ready 9 workloads; replicas: 32, cores: 37',
-      'pinned 1 workload; replicas: 2, cores: 2',
-      'blocked 6 workloads; replicas: 16, cores: 22',
-      'missing 1 workload; replicas: 1, cores: 1',
-      'unknown 1 workload; replicas: 1, cores: 1',
-    ]);
-  });
-
   it('sorts each table by keyboard, and says so', async () => {
     const page = await open(fleetReport());
     const button = page.locator(TABLE).getByRole('button', { name: 'Cores' });

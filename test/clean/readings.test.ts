@@ -86,6 +86,7 @@ describe('the readings of clean', () => {
     const { code, stdout, stderr } = await clean(['--yes']);
     expect(code, stdout + stderr).to.equal(0);
     expect(stderr).to.include('nodes that joined or changed meanwhile: arm64-2');
+    expect(stderr).to.match(/Node arm64-2 joined with the taint of archaware.*--register-with-taints/);
     expect(readings()).to.deep.equal({ pods: 3, nodes: 3, daemonSets: 3, connections: 1 });
     expect(stdout).to.match(/gates of pods +1 +0/);
     expect(stdout).to.match(/nodes with taint or labels +3 +0/);

@@ -123,20 +123,4 @@ describe('clean, while something fails', () => {
     const leases = await product.list('/apis/coordination.k8s.io/v1/namespaces/archaware/leases');
     expect(leases, 'nobody needs the Lease any more').to.deep.equal([]);
   });
-
-  it('removes the taint from a node that joins meanwhile, and says where it comes from', async () => {
-    await (await settle()).stop();
-    const joining = { name: 'arm64-2', architecture: 'arm64' };
-    product.cluster.faults.conflictNextPatch(/daemonsets/, () =>
-      product.cluster.createNode({
-        ...joining,
-        taints: [{ key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' }],
-      }),
-    );
-    const { code, left, removed, stderr } = await clean();
-    expect([code, left]).to.deep.equal([0, []]);
-    expect(removed).to.deep.include({ nodes: 3 });
-    expect(stderr).to.match(/Node arm64-2 joined with the taint of archaware.*--register-with-taints/);
-    await nothingLeft();
-  });
 });

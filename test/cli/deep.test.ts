@@ -84,10 +84,8 @@ describe('--deep', () => {
     });
 
     it('reads only the architectures of --on', async () => {
-      const { code, stdout } = await run(
-        ['check', '-f', '-', '--on', 'amd64', '--deep', '-o', 'json'],
-        pod('web', 'lies-arm64'),
-      );
+      const args = ['check', '-f', '-', '--on', 'amd64', '--deep', '-o', 'json'];
+      const { code, stdout } = await run(args, pod('web', 'lies-arm64'));
       const { deep, missing, objects } = JSON.parse(stdout);
       expect(deep).to.have.lengthOf(1);
       expect([missing, objects[0].architectures, code]).to.deep.equal([[], ['amd64'], 0]);
