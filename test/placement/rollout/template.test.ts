@@ -1,10 +1,11 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
-import { readRecord } from '../../../src/placement/objects/template-record.ts';
+import { GUESSED, readRecord, writeRecord } from '../../../src/placement/objects/template-record.ts';
 import {
   foundAgain,
   lostTolerations,
+  takenBackNote,
   unrecordedNote,
   unrecordedTolerations,
 } from '../../../src/placement/rollout/template.ts';
@@ -72,5 +73,21 @@ describe('tolerations without a record', () => {
       /^7 DaemonSet\(s\) tolerate supported-arch:NoSchedule .*shop\/d0, shop\/d1, .* and 2 more\)/,
     );
     expect(unrecordedNote([daemonSet([AMD], [OURS]), daemonSet([OWN])], TAINT)).to.equal(undefined);
+  });
+});
+
+const taken = (name: string, rollout: string | undefined, generation = 3) => {
+  return { namespace: 'shop', name, generation, recorded: writeRecord([], [], { ...GUESSED, rollout }) };
+};
+
+describe('the note about changes of templates that were taken back', () => {
+  it('names their DaemonSets, and says what to do', () => {
+    expect(takenBackNote([taken('b', 'back 3'), taken('c', undefined), taken('a', 'back 3')])).to.match(
+      /^2 DaemonSets stay without .* \(shop\/a, shop\/b\); allow the tolerations, then run kubectl rollout restart/,
+    );
+  });
+
+  it('is absent without any, and once their authors have changed them', () => {
+    expect(takenBackNote([taken('a', 'awaited 3'), taken('b', 'back 3', 4)])).to.equal(undefined);
   });
 });
