@@ -5,6 +5,7 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import { readDemands } from '../../../src/placement/fit.ts';
 import type { PoolSettings } from '../../../src/placement/nodes/pools.ts';
 import { settings } from '../../placement/objects.ts';
+import { jsonPatch } from '../../simulator/objects/patch.ts';
 import { node } from '../readiness/world.ts';
 
 type Given = {
@@ -32,29 +33,13 @@ function pod(architectures: readonly string[] | undefined, spec: JsonObject = {}
   return { architectures, demands: readDemands(spec) };
 }
 
-/** Applies a JSON Patch (RFC 6902) as far as the steps use it. */
-function patched(object: JsonObject, operations: readonly JsonObject[]): JsonObject {
-  const copy: JsonObject = structuredClone(object);
-  for (const { op, path, value } of operations) {
-    const parts = String(path).split('/').slice(1);
-    const last = parts.pop() ?? '';
-    const parent = parts.reduce<unknown>((at, part) => (at as Record<string, unknown>)[part], copy);
-    if (Array.isArray(parent)) {
-      const index = last === '-' ? parent.length : Number(last);
-      if (op === 'remove') parent.splice(index, 1);
-      else parent.splice(index, op === 'replace' ? 1 : 0, value);
-    } else (parent as Record<string, unknown>)[last] = value;
-  }
-  return copy;
-}
-
 /** What every NodePool is once all steps are carried out, and whether anything is still wrong. */
 function afterSteps(objects: readonly JsonObject[], by: PoolSettings = settings()) {
   const all = objects.flatMap((object, index) => {
     const [plan] = planPools([object], [node('amd64'), node('arm64')], [], by);
     const made = (plan?.steps ?? []).flatMap((step) => (step.kind === 'create' ? [step.manifest] : []));
     const patches = (plan?.steps ?? []).flatMap((step) => (step.kind === 'patch' ? step.patch : []));
-    return [patched(objects[index] ?? {}, patches), ...made];
+    return [jsonPatch(objects[index] ?? {}, JSON.stringify(patches)), ...made];
   });
   return all.map((object) => {
     const read = readNodePool(object);
