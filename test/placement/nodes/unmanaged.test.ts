@@ -19,18 +19,17 @@ const { taints: TAINTS } = settings();
 const AFFINITY: Partial<Settings> = { mode: 'affinity', taints: { ...TAINTS, manage: false } };
 const PROVIDER: Partial<Settings> = { taints: { ...TAINTS, manage: false } };
 const OBSERVE: Partial<Settings> = { mode: 'observe' };
-const KEY_OF_PROVIDER = { ...TAINTS, manage: false, key: 'kubernetes.io/arch' };
+const ARCH = 'kubernetes.io/arch=arm64:NoSchedule';
+const OLD = 'old=arm64:NoSchedule';
+const BY_KUBERNETES: Partial<Settings> = {
+  mode: 'affinity',
+  taints: { ...TAINTS, manage: false, key: 'kubernetes.io/arch' },
+};
+const NEITHER: Partial<Settings> = { ...OBSERVE, ...PROVIDER };
 
 const ROWS: readonly Row[] = [
   ['recorded', 'with the loop', {}, [OURS], RECORDED, false],
-  [
-    'recorded under another key',
-    'with the loop',
-    {},
-    ['old=arm64:NoSchedule'],
-    { taints: ['old=arm64:NoSchedule'] },
-    false,
-  ],
+  ['recorded under another key', 'with the loop', {}, [OLD], { taints: [OLD] }, false],
   ['not recorded, with our key', 'with the loop', {}, [OURS], undefined, false],
   ['recorded', 'without the loop', {}, [OURS], RECORDED, true],
   ['not recorded, with our key', 'without the loop', {}, [OURS], undefined, true],
@@ -46,22 +45,8 @@ const ROWS: readonly Row[] = [
   ["the provider's, with taints.manage: false", 'without the loop', PROVIDER, [OURS], undefined, false],
   ['recorded, in the mode observe', 'without the loop', OBSERVE, [OURS], RECORDED, true],
   ['not recorded, with our key, in the mode observe', 'without the loop', OBSERVE, [OURS], undefined, true],
-  [
-    "the provider's, with taints.manage: false, in the mode observe",
-    'without the loop',
-    { ...OBSERVE, ...PROVIDER },
-    [OURS],
-    undefined,
-    false,
-  ],
-  [
-    "the provider's, with a key of Kubernetes",
-    'without the loop',
-    { mode: 'affinity', taints: KEY_OF_PROVIDER },
-    ['kubernetes.io/arch=arm64:NoSchedule'],
-    undefined,
-    false,
-  ],
+  ["the provider's, where archaware observes as well", 'without the loop', NEITHER, [OURS], undefined, false],
+  ["the provider's, with a key of Kubernetes", 'without the loop', BY_KUBERNETES, [ARCH], undefined, false],
 ];
 
 describe('taints that the configuration does not manage', () => {
