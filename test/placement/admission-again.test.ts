@@ -4,7 +4,7 @@ import { put } from '../../src/placement/admission/record.ts';
 import { REQUIRED } from '../../src/placement/patch/affinity.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { type Circumstances, GATE, injected, MANAGED, placement, pod, review } from './admissions.ts';
-import { expression, preference, requires, term } from './affinities.ts';
+import { expression, requires, term } from './affinities.ts';
 import { known, pending, toleration } from './objects.ts';
 
 const answers = {
@@ -97,24 +97,6 @@ describe('admission that is called again with its first answer in the pod', () =
     ['another webhook added a toleration', pod(), tolerating(X), TAINTS, `unchanged: ${tolerates},x; ${NOTED}`],
     ['another webhook added an annotation', pod(), annotated, TAINTS, `unchanged: ${tolerates}; ${NOTED},other`],
     [
-      'another webhook added an expression',
-      zoned,
-      requiring((list) => [...list, expression('gpu Exists')]),
-      PLAIN,
-      `unchanged: tolerates x; affinity zone In a & ${BOTH} & gpu Exists; ${NOTED}`,
-    ],
-    [
-      'another webhook added a preference',
-      pod(),
-      (object) =>
-        changed(object, ['affinity', 'nodeAffinity', 'preferredDuringSchedulingIgnoredDuringExecution'], (list) => [
-          ...list,
-          preference('zone In a'),
-        ]),
-      by('affinity'),
-      `unchanged: affinity ${BOTH}; prefers arch In arm64 (75), zone In a (1); ${NOTED}`,
-    ],
-    [
       'expressions in another order',
       zoned,
       requiring(reverse),
@@ -134,7 +116,6 @@ describe('admission after a sidecar was injected', () => {
     affinity: requires(term('zone In a'), term('arch In s390x'), term('zone In b')),
     tolerations: [X],
   });
-  const narrowedTerms = `zone In a & ${BOTH} & arch In arm64 | arch In s390x | zone In b & ${BOTH} & arch In arm64`;
   const first = 'first Exists & arch In arm64';
   const before = requires(term('first Exists'));
   const prepended: Change = (object) =>
@@ -169,31 +150,8 @@ describe('admission after a sidecar was injected', () => {
       PLAIN,
       `patched: tolerates x; affinity zone In b & ${BOTH} & arch In arm64 | arch In s390x | zone In a & ${BOTH} & arch In arm64; ${NOTED}`,
     ],
-    [
-      'with a term before ours',
-      zoned,
-      beside,
-      PLAIN,
-      `patched: tolerates x; affinity ${first} | ${narrowedTerms}; ${NOTED}`,
-    ],
     ['beside ours', pod(), beside, PLAIN, `patched: affinity ${first} | ${BOTH} & arch In arm64; ${NOTED}`],
-    [
-      'and what else was in a term of ours was taken',
-      pod({ affinity: requires(term('zone In a')) }),
-      both(
-        requiring((list) => list.filter(({ key }) => key !== 'zone')),
-        sidecar('arm'),
-      ),
-      PLAIN,
-      `patched: affinity ${BOTH} & arch In arm64; ${NOTED}`,
-    ],
   ]);
-
-  it('refuses the pod if the mode is reject', () => {
-    const circumstances = by('both', { noCommonArchitecture: 'reject' });
-    const { after } = review(pod(), circumstances);
-    expect(review(injected(after, 's390x'), circumstances).kind).to.equal('rejected');
-  });
 
   it("leaves a user's own tolerations that look like archaware's, and every requirement", () => {
     const own = pod({
@@ -205,16 +163,6 @@ describe('admission after a sidecar was injected', () => {
     const { after } = review(own, circumstances);
     const narrowed = review(injected(after, 's390x'), { ...circumstances, mayGate: false });
     expect(placement(narrowed.after)).to.equal(`tolerates arm64,x; affinity ${BOTH} | zone In a & ${BOTH}; ${NOTED}`);
-  });
-
-  it("leaves a user's own requirement that looks like archaware's in a term to which archaware added another", () => {
-    const mixed = pod({ affinity: requires(term('arch In amd64,arm64')) }, {}, ['mixed']);
-    const circumstances = PLAIN;
-    const { after } = review(mixed, circumstances);
-    expect(placement(after)).to.equal(`affinity ${BOTH} & os In linux; ${NOTED}`);
-    expect(placement(review(injected(after, 'arm'), circumstances).after)).to.equal(
-      `affinity ${BOTH} & os In linux; ${NOTED}`,
-    );
   });
 });
 
@@ -318,14 +266,6 @@ describe('an annotation that archaware did not write', () => {
       expect(review(after, circumstances).kind).to.equal('unchanged');
     });
   }
-
-  it('is copied from another pod: archaware adds its own again', () => {
-    const { after: copy } = review(pod(wishes), circumstances);
-    const other = { ...circumstances, answers: { a: answers.arm } };
-    expect(placement(review(copy, other).after)).to.equal(
-      `tolerates gpu=yes,arm64; affinity tenant In a & ${BOTH} & arch In arm64; ${NOTED}`,
-    );
-  });
 
   it('is not written if all annotations together would be too large for the API server', () => {
     const large = pod({}, { annotations: { x: 'x'.repeat(256 * 1024 - 100) } });

@@ -23,11 +23,6 @@ describe('the architectures that a pod asks for', () => {
     ['by one term of two', asks(term('arch In arm64'), term('disk Exists')), 'open'],
     ['what it excludes', asks(term('arch NotIn amd64')), ' by node affinity: arm64,s390x'],
     [
-      'by both',
-      { ...ASKS_ARM, ...asks(term('arch In arm64,amd64')) },
-      'arm64 by nodeSelector and its node affinity: arm64',
-    ],
-    [
       'by two that contradict',
       { ...ASKS_ARM, ...asks(term('arch In amd64')) },
       ' by nodeSelector and its node affinity: ',

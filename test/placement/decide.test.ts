@@ -174,27 +174,12 @@ describe('images that need no lookup', () => {
       'arm64 (images)',
     ],
     ['the first override wins', given({ a: AMD }, TWO), 'arm64 (images)'],
-    [
-      'an override of an unreadable name',
-      { ...given({ '!!': AMD }, override('!!', 'arm64')), namesOf: () => [] },
-      'arm64 (images)',
-    ],
     ['an override narrows another', given({ a: BOTH, b: BOTH }, override('b', 'arm64')), 'arm64 (images)'],
     ['a statement', stating('arm64'), 'arm64 (statement)'],
     ['a statement of all', stating(' All '), 'amd64,arm64 (statement, follows)'],
     ['a statement that is ruled out', stating('amd64', ARM_ONLY), 'hold'],
-    [
-      'a statement that is ruled out, released',
-      stating('amd64', { ...ARM_ONLY, ...RELEASE }),
-      'arm64 (released, follows)',
-    ],
     ['a template without images', input({}), 'amd64,arm64 (cluster, follows)'],
   ]);
-
-  it('lets the images decide if the statement is invalid', () => {
-    const metadata = { annotations: { 'archaware.dev/architectures': 'amd64 arm64' } };
-    expect(told(decideCase(input({ a: ARM }, { template: template(['a'], {}, metadata) })))).to.equal('arm64 (images)');
-  });
 });
 
 describe('an image that is not known', () => {
@@ -327,11 +312,6 @@ describe('an image volume', () => {
     ['that could not be resolved for long', mounting(failed(300)), 'amd64,arm64 (open)'],
     ['that is never pulled', mounting(failed(300), {}, { pullPolicy: 'Never' }), 'amd64,arm64 (images)'],
     ['that an override answers', mounting(failed(300), override('v', 'amd64')), 'amd64 (images)'],
-    [
-      'where no other image narrows',
-      mounting(single('linux/arm64'), {}, {}, 'Never'),
-      'amd64,arm64 (cluster, follows)',
-    ],
   ]);
 
   it('is named where it is not known', () => {

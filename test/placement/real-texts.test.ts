@@ -74,13 +74,6 @@ describe('what a real runtime says', () => {
     });
   }
 
-  it('only to the log is recognised by the digest', () => {
-    for (const code of [1, 2, 126, 255]) {
-      expect(verdictOf(died(code), ARM)).to.equal('platforms does-not-run, evicted');
-      expect(verdictOf(died(code), BOTH)).to.equal('nothing');
-    }
-  });
-
   const pulls: readonly [given: string, status: JsonObject, tag: ImageAnswer, expected: string][] = [
     ['of an index without the platform', waits('ErrImagePull', NO_MATCH), ARM, 'platforms does-not-run, evicted'],
     [
@@ -90,15 +83,6 @@ describe('what a real runtime says', () => {
       'platforms does-not-run, evicted',
     ],
     ['of an index that has it by now', waits('ErrImagePull', NO_MATCH), BOTH, 'platforms says-it-runs, not evicted'],
-    [
-      'of an image that is not there',
-      waits(
-        'ErrImagePull',
-        'rpc error: code = NotFound desc = failed to pull and unpack image "r/x/nothing-here:1": failed to resolve image: r/x/nothing-here:1: not found',
-      ),
-      BOTH,
-      'nothing',
-    ],
   ];
   for (const [given, status, tag, expected] of pulls) {
     it(`${given}: ${expected}`, () => {

@@ -52,13 +52,6 @@ describe('what archaware wrote to a pod', () => {
     ['tolerations that were left behind, where it only observes', BY_US, both, 'observe'],
     ['tolerations of the same form by the author', [author, wrote('kubectl', TOLERATIONS)], ours, 'taints'],
     ['tolerations at admission', [author], ours, 'both', 'amd64', ours],
-    [
-      'before image volumes were read',
-      BY_US,
-      { ...ours, volumes: [{ name: 'v', image: { reference: 'v' } }] },
-      'taints',
-      'amd64',
-    ],
     ['those of another key', BY_US, { tolerations: [toleration('old=amd64:NoSchedule')] }, 'taints'],
     ['the gate is still there', BY_US, { ...ours, schedulingGates: [GATE] }, 'both'],
     ['an image was changed in a later second', [US, wrote('kubectl-set', IMAGE, 2)], ours, 'taints'],

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { explainPlacement, imagesToAsk } from '../../../src/analysis/explain/explain.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { requires, term } from '../../placement/affinities.ts';
-import { digest, settings, taint, toleration } from '../../placement/objects.ts';
+import { digest, settings, taint } from '../../placement/objects.ts';
 
 import { BOTH, explained, type Given, IGNORED, inputOf, node, tolerating } from './explained.ts';
 
@@ -378,17 +378,6 @@ describe('the advice', () => {
       [/its next start there would fail/],
     ],
     [
-      'a pod that died of the format, pulled for another architecture',
-      {
-        ...pulled(BOTH, 'arm64'),
-        metadata: { ownerReferences: [{ kind: 'ReplicaSet', name: 'r', controller: true }] },
-        status: died('x'),
-      },
-      [
-        /^container app died with an exec format error on node amd-1 .*; delete the pod, so that its ReplicaSet creates another; pulled a@.* \(linux\/arm64\); a \(linux\/amd64, linux\/arm64\)$/,
-      ],
-    ],
-    [
       'a pod that died of the format, whose image says that it runs there',
       { ...pulled('amd64', 'amd64'), status: died('x') },
       [
@@ -404,22 +393,6 @@ describe('the advice', () => {
       'a bound pod of a DaemonSet',
       { spec: { nodeName: 'arm-1' }, metadata: OF_AGENT },
       ['explain its DaemonSet: kubectl -n shop get daemonset agent -o yaml | archaware explain -f -'],
-    ],
-    [
-      "a bound pod of OpenKruise's DaemonSet, which archaware gave what its template lacks",
-      {
-        images: 'arm64',
-        spec: { nodeName: 'arm-1', tolerations: [toleration('supported-arch=arm64:NoSchedule')] },
-        metadata: {
-          ownerReferences: [
-            { apiVersion: 'apps.kruise.io/v1alpha1', kind: 'DaemonSet', name: 'agent', controller: true },
-          ],
-          managedFields: [{ manager: 'archaware-controller', fieldsV1: { 'f:spec': { 'f:tolerations': {} } } }],
-        },
-      },
-      [
-        /^DaemonSet[.]apps[.]kruise[.]io shop\/agent .*add the tolerations supported-arch=arm64:NoSchedule to its template$/,
-      ],
     ],
     [
       "a template of OpenKruise's DaemonSet",
@@ -526,17 +499,6 @@ describe('the advice', () => {
     ['one that architectures.schedulable leaves out', { images: BOTH, spec: ON_AMD, ...schedulable('arm64') }, []],
     ['one that fails there', { ...pulled(BOTH, BOTH), ...schedulable('arm64'), status: died('x', '') }, []],
     [
-      'a pod on a wrong node that no node would take instead',
-      {
-        ...pulled('arm64', 'arm64'),
-        status: died('x', ''),
-        nodes: [node('amd-1', 'amd64'), node('arm-1', 'arm64', { unschedulable: true })],
-      },
-      [
-        /for which its image has no platform; kubectl uncordon arm-1; pulled a@\S+ \(linux\/arm64\); a \(linux\/arm64\)$/,
-      ],
-    ],
-    [
       'a pod of a DaemonSet on a wrong node',
       { ...pulled('arm64', 'arm64'), metadata: OF_AGENT, status: died('x') },
       [
@@ -582,13 +544,6 @@ describe('a bound pod', () => {
   const told = (what: Given) =>
     explained(what).nodes.map(({ names, fits, placed, reasons }) => [names.join(), fits, placed.fits, ...reasons]);
 
-  it('shows where it could move', () => {
-    expect(told({ images: BOTH, spec: { ...ON_AMD, ...tolerating('amd64', 'arm64') } })).to.deep.equal([
-      ['amd-1', true, true],
-      ['arm-1,arm-2', true, true],
-    ]);
-  });
-
   it('would return to the node that its template names', () => {
     const given = {
       images: BOTH,
@@ -599,19 +554,6 @@ describe('a bound pod', () => {
       ['amd-1', true, true],
       ['arm-1,arm-2', false, false, "node(s) didn't match the requested node name"],
     ]);
-  });
-
-  it('of a DaemonSet shows its images if one of its containers is broken', () => {
-    const images = { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' };
-    const ownerReferences = [{ kind: 'DaemonSet', name: 'agent', controller: true }];
-    const { decision, images: seen } = explained({
-      images,
-      spec: ON_AMD,
-      metadata: { ownerReferences },
-      status: died('x'),
-    });
-    expect(decision.kind).to.equal('skip');
-    expect(seen[0]?.platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
   });
 });
 

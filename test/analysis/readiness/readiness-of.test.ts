@@ -46,11 +46,6 @@ describe('verdicts of the report', () => {
     ['ready', {}, ['ready']],
     ['blocked by the image of a container', { images: ['web', 'old-amd64'] }, ['blocked', OLD]],
     [
-      'blocked by the image of an init container',
-      { pod: { initContainers: [{ name: 'setup', image: 'old-amd64' }] } },
-      ['blocked', 'old-amd64 (setup) is only for linux/amd64'],
-    ],
-    [
       'several containers of one image',
       { pod: { containers: TWICE } },
       ['blocked', 'x-amd64 (a, b) is only for linux/amd64'],

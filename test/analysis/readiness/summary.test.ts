@@ -46,17 +46,6 @@ describe('the summary of the report', () => {
     ]);
   });
 
-  it('counts replicas where no workload requests CPU', () => {
-    const bare = { containers: [{ name: 'a', image: 'web' }] };
-    const { summary } = report({
-      objects: [
-        workload('a', [], 3, { pod: bare }),
-        workload('b', [], 1, { pod: { containers: [{ name: 'a', image: 'a-amd64' }] } }),
-      ],
-    });
-    expect([summary.measure, summary.targets.arm64?.readyShare]).to.deep.equal(['replicas', 0.75]);
-  });
-
   it('is complete where there is nothing to count', () => {
     expect(report({ objects: [] }).summary.targets.arm64?.readyShare).to.equal(1);
   });

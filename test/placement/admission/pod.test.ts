@@ -105,16 +105,6 @@ describe('a new pod whose images are not known', () => {
     ['is gated if a lookup has just failed', pod(), { ...affinity(), answers: { a: failed(5) } }, GATED],
     ['is open where it failed for long: taints', pod(), { ...by('taints'), ...longAgo }, TOLERATED],
   ]);
-
-  it('asks for all of them', () => {
-    const asked: string[] = [];
-    const get = (_: unknown, image: string | symbol) => {
-      asked.push(String(image));
-      return pending;
-    };
-    admit(pod({}, {}, ['a', 'b', 'c']), { answers: new Proxy<Record<string, never>>({}, { get }) });
-    expect(asked).to.deep.equal(['a', 'b', 'c']);
-  });
 });
 
 describe('a daemon pod', () => {
@@ -129,12 +119,6 @@ describe('a daemon pod', () => {
       `patched: ${BOTH_TOLERATED}; affinity metadata.name In n1; ${NOTED}`,
     ],
     ['is given nothing by affinity', pod({}, ownedBy('DaemonSet')), affinity(), 'unchanged'],
-    [
-      'passes though nothing is common',
-      pod({}, ownedBy('DaemonSet'), ['a', 'b']),
-      { ...by('both', REJECT), ...apart },
-      'unchanged',
-    ],
   ]);
 });
 

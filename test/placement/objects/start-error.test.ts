@@ -21,11 +21,6 @@ const of = (...containers: readonly JsonObject[]): JsonObject => ({
 describe('what the status of a pod shows', () => {
   // What runc, crun, shells and containerd say, word for word, is in real-texts.test.ts.
   const rows: [given: string, status: JsonObject, expected: string][] = [
-    [
-      'runc of old',
-      of(crashing('standard_init_linux.go:228: exec user process caused: exec format error')),
-      'c0 format',
-    ],
     ['a script without #!: the same text as a wrong architecture', of(crashing(GO, 'Error', 1)), 'c0 format'],
     ['a runtime that fails the start', of(crashing(GVISOR, 'StartError')), 'c0 format'],
     ['one that waits', of(waiting('RunContainerError', GVISOR)), 'c0 format'],
