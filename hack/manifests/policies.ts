@@ -14,7 +14,7 @@ export async function policies(): Promise<GeneratedFile[]> {
         const listed = withExpression(
           await readFile(file, 'utf8'),
           'architectures',
-          `'^(${ARCHITECTURES.join('|')})$'`,
+          `['${ARCHITECTURES.join("', '")}']`,
         );
         return { file, content: name === 'nodes/policy' ? withExpression(listed, 'aliases', aliases()) : listed };
       },
