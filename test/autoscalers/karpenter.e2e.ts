@@ -5,6 +5,7 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { isGoing, nameOf, ours, taints, uidOf } from '../support/objects.ts';
+import { leads } from '../support/running.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
 import { daemonSet, deployment, type WorkloadOptions } from '../support/workloads.ts';
 import { type Lab, NAMESPACE, type Started, startedText, startLab } from './support/lab.ts';
@@ -253,7 +254,7 @@ describe('archaware beside Karpenter', function () {
       const controller = await lab.world.run([...webhook.flags, '--placement.mode', mode, ...flags]);
       await eventuallyTrusted(lab.world);
       // Without a leader no pod is gated.
-      await lab.eventually('it to lead', async () => (await controller.metric('archaware_leader')) === 1);
+      await lab.eventually('it to lead', () => leads(controller));
       return controller;
     }
 

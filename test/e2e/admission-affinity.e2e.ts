@@ -1,14 +1,14 @@
 import { expect } from 'chai';
-import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
-import { annotation, runs, tolerations } from '../support/objects.ts';
+import { annotation, nameOf, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
+import { runWithWebhook } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import {
   admit,
   affinity,
+  eventuallyReleased,
   freshImage,
   GATE,
   gates,
@@ -28,29 +28,21 @@ describe('admission in mode affinity, on the real control plane', () => {
   let places: Places;
   let controller: RunningController;
 
-  const create = async (name: string, labels: object = {}) => {
-    const object = { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } };
-    expectSuccess(name, await world.cluster.request('POST', pathOf('Namespace', ''), object));
-    await world.eventually('its account', () => world.get('ServiceAccount', name, 'default'));
-  };
-
   before(async () => {
     const labels = { 'example.com/zone': 'a' };
     const nodes = ['amd64', 'arm64'].map((architecture) => ({ name: `${architecture}-1`, architecture, labels }));
     world = await startWorld({ nodes });
     places = await arrange(world);
-    await create('plain');
-    const { flags } = await arrangeWebhook(world);
+    await world.namespace('plain');
     const file = await places.file('config.yaml', {
       placement: { mode: 'affinity' },
       pods: { excludeNamespaces: ['left-*'] },
       policies: [{ name: 'reject', podSelector: 'torn=reject', noCommonArchitecture: 'reject' }],
     });
-    controller = await world.run([...flags, '--config', file]);
-    await eventuallyTrusted(world);
+    controller = await runWithWebhook(world, '--config', file);
     for (const tag of ['arm64', 'amd64']) {
       await world.create(pod('plain', `warm-${tag}`, { images: [world.image(tag)] }));
-      await world.eventually('an image to be known', async () => runs(await world.get('Pod', 'plain', `warm-${tag}`)));
+      await world.eventuallyRuns('plain', `warm-${tag}`);
     }
   });
   after(async () => {
@@ -65,22 +57,18 @@ describe('admission in mode affinity, on the real control plane', () => {
     expect(gates(atOnce)).to.deep.equal([]);
     const gated = await admit(world, pod('plain', 'unknown', { images: [await freshImage(world, 'arm64')], spec }));
     expect(gates(gated)).to.deep.equal([GATE]);
-    const released = await world.eventually('the gate to go', async () => {
-      const found = await world.get('Pod', 'plain', 'unknown');
-      return gates(found).length === 0 && found;
-    });
+    const released = await eventuallyReleased(world, 'plain', 'unknown');
     for (const found of [atOnce, released]) {
       expect([affinity(found), tolerations(found)]).to.deep.equal([wanted, []]);
-      const name = String(at(found, 'metadata', 'name'));
-      await world.eventually(`${name} to run`, async () => runs(await world.get('Pod', 'plain', name)));
+      await world.eventuallyRuns('plain', nameOf(found));
     }
   });
 
   it('leaves alone what names its node, what is labelled so, and excluded namespaces', async () => {
     const images = [await freshImage(world, 'arm64')];
     const ignored = { 'archaware.dev/ignore': 'true' };
-    await create('ignored', ignored);
-    await create('left-alone');
+    await world.namespace('ignored', ignored);
+    await world.namespace('left-alone');
     const before = await controller.metric('archaware_admission_reviews_total');
     for (const object of [
       pod('plain', 'bound', { images, spec: { nodeName: 'amd64-1' } }),

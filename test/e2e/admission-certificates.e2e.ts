@@ -2,19 +2,16 @@ import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { expect } from 'chai';
 import { type Authority, createAuthority, type KeyPair } from '../../hack/cluster/certificates.ts';
-import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
+import { arrangeWebhook, eventuallyTrusted, WEBHOOKS, type Webhook } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
-import { admit, affinity, onArch, required } from './support/placed.ts';
+import { admit, eventuallyPlacedAtOnce, isOnArm } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
-const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const SECRET = 'archaware-controller-webhook';
-const ON_ARM = JSON.stringify({ nodeAffinity: required([onArch('arm64')]) });
 
 /** The fingerprint of the certificate that somebody serves with on a port. */
 async function served(port: number): Promise<string> {
@@ -51,8 +48,7 @@ describe("the webhook's certificates, on the real control plane", () => {
     return world.run([...address, '--placement.mode', 'affinity', '--leaderElection.leaseDuration', '3s', ...flags]);
   }
   const bundles = async () => {
-    const { body } = await world.cluster.request('GET', CONFIGURATION);
-    return listAt(body, 'webhooks').map((each) =>
+    return listAt(await world.get(WEBHOOKS), 'webhooks').map((each) =>
       Buffer.from(String(at(each, 'clientConfig', 'caBundle') ?? ''), 'base64').toString(),
     );
   };
@@ -62,21 +58,17 @@ describe("the webhook's certificates, on the real control plane", () => {
   /** Makes the image known and the API server call the webhook: waits for a pod that is placed at once. */
   async function warmUp(): Promise<void> {
     await eventuallyTrusted(world);
-    await world.eventually('a pod to be placed at once', async () => {
-      const found = await admit(world, pod(ns, `warm-${++count}`, { images: [world.image('arm64')] }));
-      return JSON.stringify(affinity(found)) === ON_ARM;
-    });
+    await eventuallyPlacedAtOnce(world, ns);
   }
 
   /** Makes the API server call the webhook by this name, over new connections. */
   async function callBy(host: 'localhost' | '127.0.0.1'): Promise<void> {
-    const { body } = await world.cluster.request('GET', CONFIGURATION);
-    const patch = listAt(body, 'webhooks').map((each, index) => {
+    const patch = listAt(await world.get(WEBHOOKS), 'webhooks').map((each, index) => {
       const { pathname } = new URL(String(at(each, 'clientConfig', 'url')));
       const url = `https://${host}:${webhook.port}${pathname}`;
       return { op: 'replace', path: `/webhooks/${index}/clientConfig/url`, value: url };
     });
-    expectSuccess('the patch', await world.cluster.request('PATCH', CONFIGURATION, patch));
+    await world.patch(WEBHOOKS, patch);
   }
 
   /** Creates pods, eight at a time and at least so many, until `enough`. Returns how many, and how many were not placed at once. */
@@ -87,7 +79,7 @@ describe("the webhook's certificates, on the real control plane", () => {
         const name = `load-${++count}`;
         created += 1;
         const found = await admit(world, pod(ns, name, { images: [world.image('arm64')] }));
-        if (JSON.stringify(affinity(found)) !== ON_ARM) missed += 1;
+        if (!isOnArm(found)) missed += 1;
       }
     };
     await Promise.all(Array.from({ length: 8 }, work));
@@ -132,11 +124,12 @@ describe("the webhook's certificates, on the real control plane", () => {
     beforeEach(async () => {
       authority = createAuthority('operator');
       // As if the configuration was applied again: authorities of earlier tests are no longer trusted.
-      const found = expectSuccess('it', await world.cluster.request('GET', CONFIGURATION));
-      const paths = listAt(found, 'webhooks').map((_, index) => `/webhooks/${index}/clientConfig/caBundle`);
+      const paths = listAt(await world.get(WEBHOOKS), 'webhooks').map(
+        (_, index) => `/webhooks/${index}/clientConfig/caBundle`,
+      );
       await world.cluster.request(
         'PATCH',
-        CONFIGURATION,
+        WEBHOOKS,
         paths.map((path) => ({ op: 'remove', path })),
       );
     });

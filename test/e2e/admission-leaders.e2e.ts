@@ -1,17 +1,15 @@
 import { expect } from 'chai';
-import { at } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { startController } from '../support/controller-process.ts';
-import { runs, scheduledOn } from '../support/objects.ts';
-import type { RunningController } from '../support/running.ts';
+import { nameOf, scheduledOn } from '../support/objects.ts';
+import { leads, type RunningController } from '../support/running.ts';
 import { applyWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
-import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
+import { admit, affinity, freshImage, GATE, gates, inSilence, isOnArm, ON_ARM } from './support/placed.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
-const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 
 describe('admission by two replicas, on the real control plane', () => {
   let world: LiveWorld;
@@ -33,8 +31,6 @@ describe('admission by two replicas, on the real control plane', () => {
     replicas = [];
     await world.cluster.request('DELETE', LEASE);
   });
-
-  const leads = async (replica: RunningController) => (await replica.metric('archaware_leader')) === 1;
 
   /** The leader, and a follower whom the API server calls, and who reaches it through the proxy. */
   async function two(): Promise<{ leader: RunningController; follower: RunningController }> {
@@ -69,10 +65,7 @@ describe('admission by two replicas, on the real control plane', () => {
       expect(gates(await admit(world, pod(ns, 'web', { images: [image] })))).to.deep.equal([GATE]);
       await leader.stop('SIGKILL');
     });
-    const found = await world.eventually('it to run', async () => {
-      const now = await world.get('Pod', ns, 'web');
-      return runs(now) && now;
-    });
+    const found = await world.eventuallyRuns(ns, 'web');
     expect([scheduledOn(found), affinity(found)]).to.deep.equal(['arm64-1', ON_ARM]);
     expect(await leads(follower)).to.equal(true);
     expect(await follower.metric('archaware_admission_reviews_total', { outcome: 'gated' })).to.be.at.least(2);
@@ -85,7 +78,7 @@ describe('admission by two replicas, on the real control plane', () => {
     let tries = 0;
     await world.eventually('the follower to know it', async () => {
       const found = await admit(world, pod(ns, `web-${++tries}`, { images: [image] }));
-      return gates(found).length === 0 && JSON.stringify(affinity(found)) === JSON.stringify(ON_ARM);
+      return gates(found).length === 0 && isOnArm(found);
     });
     expect(await leads(follower)).to.equal(false);
     expect(await follower.metric('archaware_image_resolutions_total', { result: 'ok' })).to.equal(1);
@@ -107,9 +100,7 @@ describe('admission by two replicas, on the real control plane', () => {
         return gates(found).length === 0 && found;
       });
       expect(affinity(passed)).to.equal(undefined);
-      await world.eventually('it to run', async () =>
-        runs(await world.get('Pod', ns, String(at(passed, 'metadata', 'name')))),
-      );
+      await world.eventuallyRuns(ns, nameOf(passed));
       expect(await leads(follower)).to.equal(false);
       hold.release();
       await world.eventually('it to lead', () => leads(follower));

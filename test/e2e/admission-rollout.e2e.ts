@@ -4,15 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
-import { ours, taints } from '../support/objects.ts';
-import type { RunningController } from '../support/running.ts';
+import { leads, type RunningController } from '../support/running.ts';
 import { applyWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
-import { admit, affinity, onArch, required } from './support/placed.ts';
+import { eventuallyPlacedAtOnce } from './support/placed.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const SECRET = 'archaware-controller-webhook';
-const ON_ARM = JSON.stringify({ nodeAffinity: required([onArch('arm64')]) });
 
 /** Replicas as processes, which start, become ready and end in the order in which a Deployment's rollout has it. */
 describe('a rollout, on the real control plane', () => {
@@ -28,7 +26,6 @@ describe('a rollout, on the real control plane', () => {
 
   const served = (port: number, mode: string, flags: readonly string[] = []) =>
     world.run(['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', mode, ...flags]);
-  const leads = async (replica: RunningController) => (await replica.metric('archaware_leader')) === 1;
 
   it('that turns the webhook on ends: a new replica is ready while an old one leads, which knows of no webhook', async () => {
     const [first = 0, second = 0] = await freePorts(2);
@@ -44,14 +41,9 @@ describe('a rollout, on the real control plane', () => {
     expect(await leads(leader)).to.equal(true);
     await leader.stop();
     await eventuallyTrusted(world);
-    await world.eventually('a pod to be placed by the webhook', async () => {
-      const found = await admit(world, pod(ns, `web-${++count}`, { images: [world.image('arm64')] }));
-      return JSON.stringify(affinity(found)) === ON_ARM;
-    });
+    await eventuallyPlacedAtOnce(world, ns);
     expect(next.logs().join()).not.to.include('has no certificate yet');
-    for (const architecture of ['amd64', 'arm64']) {
-      expect(taints(await world.node(`${architecture}-1`))).to.deep.equal(ours(architecture));
-    }
+    await world.eventuallyTainted();
   }).timeout(90_000);
 
   it('loses no review: replicas that end go on answering new connections until nobody calls them', async () => {

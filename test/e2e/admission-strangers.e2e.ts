@@ -3,12 +3,11 @@ import { at } from '../../hack/cluster/json.ts';
 import type { RunningController } from '../support/running.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
-import { admit, affinity, onArch, required } from './support/placed.ts';
+import { admit, eventuallyPlacedAtOnce, isOnArm } from './support/placed.ts';
 import { idle, mostMemory, post } from './support/stranger.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const SECRET = 'archaware-controller-webhook';
-const ON_ARM = JSON.stringify({ nodeAffinity: required([onArch('arm64')]) });
 /** What the manifests give the process. */
 const MEMORY_LIMIT_MIB = 256;
 const SIZE = 7 * 1024 * 1024 - 100;
@@ -43,10 +42,7 @@ describe('clients that are not the API server, on the real control plane', () =>
       environment: { NODE_OPTIONS: '--max-old-space-size=128' },
     });
     await eventuallyTrusted(world);
-    await world.eventually('the image to be known', async () => {
-      const found = await admit(world, pod(ns, `warm-${++count}`, { images: [world.image('arm64')] }));
-      return JSON.stringify(affinity(found)) === ON_ARM;
-    });
+    await eventuallyPlacedAtOnce(world, ns);
   });
   after(() => world?.stop());
 
@@ -54,8 +50,8 @@ describe('clients that are not the API server, on the real control plane', () =>
     const secret = await world.get('Secret', 'archaware', SECRET);
     return Buffer.from(String(at(secret, 'data', 'path')), 'base64').toString();
   };
-  const review = () => admit(world, pod(ns, `web-${++count}`, { images: [world.image('arm64')] }), true);
-  const isReviewed = async () => JSON.stringify(affinity(await review())) === ON_ARM;
+  const isReviewed = async () =>
+    isOnArm(await admit(world, pod(ns, `web-${++count}`, { images: [world.image('arm64')] }), true));
 
   describe('that send what costs memory', () => {
     it('are refused, twenty at a time, and ordinary reviews are answered meanwhile', async () => {

@@ -1,18 +1,16 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { nameOf, ours, runs, taints, tolerations } from '../support/objects.ts';
-import type { RunningController } from '../support/running.ts';
-import { eventuallyTrusted } from '../support/webhook.ts';
+import { leads, type RunningController } from '../support/running.ts';
+import { eventuallyTrusted, WEBHOOKS } from '../support/webhook.ts';
 import { daemonSet, deployment, pod, spread } from '../support/workloads.ts';
 import { mayAccount } from './support/account.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
-import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
+import { admit, freshImage, GATE, gates, inSilence, isOnArm } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
-const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 const BOTH = ours('amd64', 'arm64');
-const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 
 /** The rows of docs/changing-modes.md: each title names its row. */
 describe('changing the mode, with kustomize, on the real control plane, in this order', () => {
@@ -45,8 +43,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     const next = await world.run(flags, { environment });
     await replica?.stop();
     replica = next;
-    const leads = async () => (await next.metric('archaware_leader')) === 1;
-    await world.eventually('the new one to lead', leads);
+    await world.eventually('the new one to lead', () => leads(next));
     return next;
   }
 
@@ -64,10 +61,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     );
   const create = async (image = world.image('arm64')) => admit(world, pod(ns, `web-${++count}`, { images: [image] }));
   const plan = async (...more: readonly string[]) => world.command(['plan', ...flags, ...more], { environment });
-  const eventuallyRuns = (created: unknown) =>
-    world.eventually('the pod to run', async () =>
-      runs(await world.get('Pod', ns, String(at(created, 'metadata', 'name')))),
-    );
+  const eventuallyRuns = (created: unknown) => world.eventuallyRuns(ns, nameOf(created));
 
   it('taints → both: taints stay, and new pods get affinity beside their tolerations', async () => {
     await change('taints');
@@ -85,7 +79,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     await eventuallyTrusted(world);
     const placed = await world.eventually('a pod that is placed at admission', async () => {
       const created = await create();
-      return JSON.stringify(affinity(created)) === JSON.stringify(ON_ARM) && created;
+      return isOnArm(created) && created;
     });
     expect(tolerations(placed)).to.deep.equal(ours('arm64'));
     await eventuallyTainted();
@@ -99,9 +93,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     await change('taints', undefined, '--taints.key', 'arch.example.com/name');
     await eventuallyTainted('arch.example.com/name');
     const created = await create();
-    await world.eventuallyTolerates(ns, String(at(created, 'metadata', 'name')), [
-      'arch.example.com/name=arm64:NoSchedule',
-    ]);
+    await world.eventuallyTolerates(ns, nameOf(created), ['arch.example.com/name=arm64:NoSchedule']);
     await eventuallyRuns(created);
     await change('taints');
     await eventuallyTainted();
@@ -189,7 +181,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
         const created = await create(image);
         return gates(created).includes(GATE) && created;
       });
-      expect((await world.cluster.request('DELETE', CONFIGURATION)).status).to.equal(200);
+      expect((await world.cluster.request('DELETE', WEBHOOKS)).status).to.equal(200);
       await change('taints');
     });
     await eventuallyRuns(gated);

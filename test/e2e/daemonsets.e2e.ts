@@ -64,9 +64,7 @@ describe('DaemonSets on the real control plane', () => {
     const before = await uids(namespace, 'two');
     const watch = watchLeast(namespace, 'one');
     controller = await world.run();
-    for (const name of NODES) {
-      await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
-    }
+    await world.eventuallyTainted();
     await eventuallyRunsOn(namespace, 'one', NODES);
     expect(await watch.stop()).to.be.at.least(NODES.length - 1);
     const written = await world.writesSince(0);
@@ -118,9 +116,7 @@ describe('DaemonSets on the real control plane', () => {
     const all = ours('amd64', 'arm64', 's390x');
     for (const name of never) await eventuallyTemplate(tenant, name, all);
     await eventuallyTemplate(other, 'agent', all);
-    for (const name of NODES) {
-      await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
-    }
+    await world.eventuallyTainted();
     await eventuallyRunsOn(other, 'agent', NODES);
     for (const name of never) await world.remove('DaemonSet', tenant, name);
   });
@@ -235,9 +231,7 @@ describe('DaemonSets on the real control plane', () => {
     const annotations = { 'archaware.dev/tolerations': JSON.stringify(forged) };
     await world.patch('DaemonSet', namespace, 'forger', { metadata: { annotations } });
     controller = await world.run(['--bootstrap.timeout', '5s']);
-    for (const name of NODES) {
-      await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
-    }
+    await world.eventuallyTainted();
     expect(tolerations(await template(namespace, 'forger'))).to.deep.equal([]);
     await world.eventuallyEvent(namespace, 'WriteRefused', /archaware-guard-daemonsets/);
     await world.remove('DaemonSet', namespace, 'forger');

@@ -4,7 +4,7 @@ import { at } from '../../hack/cluster/json.ts';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { manifestOf130 } from '../support/manifest.ts';
 import { annotation, ours, runs, taints, tolerations } from '../support/objects.ts';
-import { arrangeWebhook } from '../support/webhook.ts';
+import { arrangeWebhook, WEBHOOKS } from '../support/webhook.ts';
 import { daemonSet, pod } from '../support/workloads.ts';
 import { type Attempt, add, connectAsAccount } from './support/account.ts';
 import {
@@ -17,7 +17,7 @@ import {
 import { describeKeep, describeKeepPods, policyNames, probeAsAccount, typeWarnings } from './support/guard-policies.ts';
 import * as rows from './support/guard-rows.ts';
 import { WAYS, WAYS_NS } from './support/guard-way-rows.ts';
-import { WEBHOOK, WEBHOOK_ALLOWED, WEBHOOK_CLIENTS, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
+import { WEBHOOK_ALLOWED, WEBHOOK_CLIENTS, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
 import { type Kubelet, kubeletOf } from './support/kubelet.ts';
 import { GATE, onArch } from './support/placed.ts';
 import { refusing } from './support/refusing.ts';
@@ -99,7 +99,7 @@ for (const { form, options, ...nodes } of FORMS) {
       for (const [name, object] of rows.SPACES) await world.patch('Namespace', '', name, object);
       await world.patch('Node', '', 'amd64-1', NODE_AS_IT_IS);
       await arrangeWebhook(world);
-      expectSuccess('the patch', await world.cluster.request('PATCH', WEBHOOK, WEBHOOK_CLIENTS));
+      await world.patch(WEBHOOKS, WEBHOOK_CLIENTS);
       account = await connectAsAccount(world);
       // The API server learns of rights and policies a moment after they were applied.
       for (const [attempt] of KINDS.map(([, , refused]) => refused)) {

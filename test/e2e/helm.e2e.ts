@@ -12,6 +12,7 @@ import { freePorts } from '../../hack/cluster/ports.ts';
 import { binaries, hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { WEBHOOKS } from '../support/webhook.ts';
 import { daemonSet, deployment, pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm, objectsIn } from './support/helm.ts';
 import { GATE, gates } from './support/placed.ts';
@@ -22,7 +23,6 @@ import { type LiveWorld, startWorld } from './support/world.ts';
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const RELEASE = ['archaware', '--namespace', 'archaware'];
-const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const CONFIG = '/api/v1/namespaces/archaware/configmaps/archaware-controller';
 const CLEANING = 'archaware-controller-clean';
 const DEVICE = 'feature.node.kubernetes.io/usb-ff_03e7_2485.present';
@@ -156,11 +156,7 @@ describe('helm, on the real control plane, in this order', () => {
       daemonSet(ns, 'agent', { images: [world.image('multi')] }),
     );
     await world.eventuallyTolerates(ns, 'multi', ours('amd64', 'arm64'));
-    for (const architecture of ['amd64', 'arm64']) {
-      await world.eventually('the taint', async () =>
-        taints(await world.node(`${architecture}-1`)).includes(ours(architecture).join()),
-      );
-    }
+    await world.eventuallyTainted();
     const label = async () => at(await world.node('amd64-1'), 'metadata', 'labels', 'accelerators/ncs2') === 'true';
     await world.eventually('the label', label);
     await world.eventually('the caBundle', async () => (await bundles()).every((bundle) => bundle !== undefined));

@@ -1,33 +1,28 @@
-import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
-import { knownImagesPath } from '../../src/names.ts';
-import { knownImages, readAnswers } from '../../src/placement/publish/known-images.ts';
-import { settings } from '../placement/objects.ts';
 import { at, object } from '../simulator/json.ts';
 import { annotation, ours, tolerations } from '../support/objects.ts';
-import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
+import { runWithWebhook } from '../support/webhook.ts';
 import { daemonSet, pod, type WorkloadOptions } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
+import {
+  AMD,
+  ANSWERS,
+  ARM,
+  BOTH,
+  installKnown,
+  KNOWN,
+  NEW,
+  own,
+  publish,
+  publishedOf,
+} from './support/known-images.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
-const MANIFEST = new URL('../../manifests/publish.yaml', import.meta.url);
-const PATH = knownImagesPath('archaware');
 const NS = 'agents';
 const RECORD = 'archaware.dev/tolerations';
 const AS_US = 'fieldManager=archaware-controller';
 
-const BOTH = 'r.example/both:1';
-const AMD = 'r.example/amd:1';
-const ARM = 'r.example/arm:1';
-const NEW = 'r.example/new:1';
-const ANSWERS = new Map([
-  [BOTH, 'amd64,arm64'],
-  [AMD, 'amd64'],
-  [ARM, 'arm64'],
-]);
-
-const own = (value: string) => ({ key: 'supported-arch', operator: 'Equal', value, effect: 'NoSchedule' });
 const theirs = { key: 'example.com/own', operator: 'Exists' };
 const live = { key: 'example.com/arch', operator: 'Equal', value: 'amd64', effect: 'NoSchedule' };
 /** A record as the policy writes it. */
@@ -42,9 +37,9 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
   before(async function () {
     if (!hasMutatingPolicies()) this.skip();
     world = await startWorld();
-    await world.cluster.apply(await readFile(MANIFEST, 'utf8'));
+    await installKnown(world);
     await world.namespace(NS);
-    await publish(true);
+    await served(true);
   });
   after(() => world?.stop());
   afterEach(() => world.stopControllers());
@@ -52,20 +47,14 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
   const path = pathOf('DaemonSet', NS, 'agent');
   const collection = path.slice(0, path.lastIndexOf('/'));
   const request = (...args: Parameters<LiveWorld['cluster']['request']>) => world.cluster.request(...args);
+  const tried = (made: WorkloadOptions) => request('POST', `${collection}?dryRun=All`, daemonSet(NS, 'tried', made));
 
-  /** Publishes as a leader would, and waits until the policy uses it. */
-  async function publish(daemonSets: boolean): Promise<void> {
-    const labels = { 'app.kubernetes.io/name': 'archaware-controller' };
-    const typed = { apiVersion: 'archaware.dev/v1', kind: 'KnownImages', metadata: { name: 'known', labels } };
-    const whole = { ...typed, ...knownImages(ANSWERS, settings(), [], daemonSets) };
-    await world.eventually('the kind to be served', async () => {
-      await request('DELETE', PATH);
-      return (await request('POST', PATH.replace(/\/known$/, ''), whole)).status === 201;
-    });
+  /** Publishes, and waits until the policy uses it. */
+  async function served(daemonSets: boolean): Promise<void> {
+    await publish(world, ANSWERS, { isForDaemonSets: daemonSets });
     const expected = daemonSets ? ours('amd64', 'arm64').join() : '';
     await world.eventually('the policy to use it', async () => {
-      const made = daemonSet(NS, 'tried', { images: [BOTH] });
-      return found((await request('POST', `${collection}?dryRun=All`, made)).body).tolerates.join() === expected;
+      return found((await tried({ images: [BOTH] })).body).tolerates.join() === expected;
     });
   }
 
@@ -89,17 +78,17 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
   ];
   for (const [what, made, wanted] of created) {
     it(`a new DaemonSet, ${what}: ${wanted.join(' ') || 'nothing'}`, async () => {
-      const answer = await request('POST', `${collection}?dryRun=All`, daemonSet(NS, 'tried', made));
+      const answer = await tried(made);
       expect(answer.status, JSON.stringify(answer.body).slice(0, 300)).to.equal(201);
       expect(found(answer.body).tolerates).to.deep.equal([...wanted].sort());
     });
   }
 
   it('records what it gave, and leaves a template that tolerates everything', async () => {
-    const tried = async (made: WorkloadOptions) =>
-      found((await request('POST', `${collection}?dryRun=All`, daemonSet(NS, 'tried', made))).body).recorded;
-    expect(await tried({ images: [AMD] })).to.equal(record([own('amd64')])[RECORD]);
-    expect(await tried({ images: [AMD], tolerations: [{ operator: 'Exists' }] })).to.equal(undefined);
+    const given = found((await tried({ images: [AMD] })).body);
+    expect(given.recorded).to.equal(record([own('amd64')])[RECORD]);
+    const everything = found((await tried({ images: [AMD], tolerations: [{ operator: 'Exists' }] })).body);
+    expect(everything.recorded).to.equal(undefined);
   });
 
   describe('an update', () => {
@@ -180,20 +169,15 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
   });
 
   it('does nothing where DaemonSets are not served', async () => {
-    await publish(false);
-    await publish(true);
+    await served(false);
+    await served(true);
   });
 
   describe('with the controller', () => {
     before(async () => {
-      await request('DELETE', PATH);
+      await request('DELETE', KNOWN);
     });
 
-    const eventuallyPublished = (image: string) =>
-      world.eventually(`${image} to be published`, async () => {
-        const { status, body } = await request('GET', PATH);
-        return status === 200 && readAnswers(object(body)).has(image);
-      });
     const state = async () => {
       const body = object(await world.get('DaemonSet', NS, 'rolled'));
       return { ...found(body), generation: at(body, 'metadata', 'generation') };
@@ -217,11 +201,10 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
       const spec = { nodeSelector: { 'example.com/nowhere': '' } };
       for (const tag of ['multi', 'amd64']) {
         await world.create(pod(NS, `uses-${tag}`, { images: [world.image(tag)], spec }));
-        await eventuallyPublished(world.image(tag));
+        await world.eventually('it to be published', () => publishedOf(world, world.image(tag)));
       }
       await world.eventually('the policy to use it', async () => {
-        const made = daemonSet(NS, 'tried', { images: [world.image('amd64')] });
-        return found((await request('POST', `${collection}?dryRun=All`, made)).body).tolerates.length === 1;
+        return found((await tried({ images: [world.image('amd64')] })).body).tolerates.length === 1;
       });
       await world.create(daemonSet(NS, 'rolled', { images: [world.image('multi')] }));
       await eventually(1, ours('amd64', 'arm64'));
@@ -238,11 +221,9 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
     });
 
     it('with the webhook alone, too: archaware-keep restores nothing that it took out', async () => {
-      await request('DELETE', PATH);
+      await request('DELETE', KNOWN);
       await world.remove('DaemonSet', NS, 'rolled');
-      const webhook = await arrangeWebhook(world);
-      await world.run(['--bootstrap.timeout', '2s', ...webhook.flags]);
-      await eventuallyTrusted(world);
+      await runWithWebhook(world, '--bootstrap.timeout', '2s');
       // Looks both images up.
       await world.create(pod(NS, 'hooked', { images: ['multi', 'amd64'].map((tag) => world.image(tag)) }));
       await world.eventuallyTolerates(NS, 'hooked', ours('amd64'));

@@ -1,20 +1,16 @@
-import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import type { Method } from '../../hack/cluster/client.ts';
 import { listAt } from '../../hack/cluster/json.ts';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
-import { knownImagesPath } from '../../src/names.ts';
-import { knownImages, readAnswers } from '../../src/placement/publish/known-images.ts';
-import { settings } from '../placement/objects.ts';
 import { at, type JsonObject, object } from '../simulator/json.ts';
 import { ours, tolerations } from '../support/objects.ts';
-import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
+import { leads } from '../support/running.ts';
+import { arrangeWebhook, eventuallyTrusted, WEBHOOKS } from '../support/webhook.ts';
 import { type PodOptions, pod } from '../support/workloads.ts';
-import { affinity, gates } from './support/placed.ts';
+import { AMD, ANSWERS, ARM, BOTH, installKnown, KNOWN, own, publish, publishedOf } from './support/known-images.ts';
+import { affinity, eventuallyReleased } from './support/placed.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
-const MANIFEST = new URL('../../manifests/publish.yaml', import.meta.url);
-const PATH = knownImagesPath('archaware');
 const POLICY = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/archaware-place';
 const BINDING = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/archaware-place';
 const CRD = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/knownimages.archaware.dev';
@@ -22,14 +18,10 @@ const NS = 'shop';
 const FLAGS = ['--placement.publish', '--bootstrap.timeout', '2s'];
 const NOWHERE = { nodeSelector: { 'example.com/nowhere': '' } };
 
-const BOTH = 'r.example/both:1';
-const AMD = 'r.example/amd:1';
-const ARM = 'r.example/arm:1';
 const DIGEST = `r.example:5000/x/y@sha256:${'a'.repeat(64)}`;
-const ANSWERS = new Map([
-  ...[BOTH, DIGEST].map((image) => [image, 'amd64,arm64'] as const),
-  [AMD, 'amd64'],
-  [ARM, 'arm64'],
+const PUBLISHED = new Map([
+  ...ANSWERS,
+  [DIGEST, 'amd64,arm64'],
   ['nginx', '386,amd64,arm64,s390x'],
   ['r.example/single:1', '=amd64'],
   ['r.example/stated:1', '!arm64'],
@@ -39,7 +31,6 @@ const ANSWERS = new Map([
 const volume = (reference: string, pullPolicy = 'IfNotPresent') => ({
   volumes: [{ name: 'v', image: { reference, pullPolicy } }],
 });
-const own = (value: string) => ({ key: 'supported-arch', operator: 'Equal', value, effect: 'NoSchedule' });
 const stated = (value: string) => ({ annotations: { 'archaware.dev/architectures': value } });
 const record = (value: string, images: string) => ({
   'archaware.dev/managed': `{"tolerations":[${JSON.stringify(own(value))}],"required":[],"by":"archaware-place","images":"${images}"}`,
@@ -51,7 +42,7 @@ describe('placed when created, by the policy archaware-place', () => {
   before(async function () {
     if (!hasMutatingPolicies()) this.skip();
     world = await startWorld();
-    await install();
+    await installKnown(world);
     await world.namespace(NS);
     await world.namespace('left-alone');
     await world.namespace('ignored', { 'archaware.dev/ignore': 'true' });
@@ -59,31 +50,10 @@ describe('placed when created, by the policy archaware-place', () => {
   after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
-  /** A new kind is served, and known to the policies, after some seconds. */
-  async function install(): Promise<void> {
-    await world.cluster.apply(await readFile(MANIFEST, 'utf8'));
-  }
-
   const request = (method: Method, path: string, body?: unknown) => world.cluster.request(method, path, body);
 
-  /** Publishes as a leader would, and waits until the policy uses it. */
-  async function publish(
-    answers: ReadonlyMap<string, string>,
-    flags: Parameters<typeof settings>[0] = {},
-  ): Promise<void> {
-    const wanted = knownImages(answers, settings(flags), ['left-alone']);
-    const labels = { 'app.kubernetes.io/name': 'archaware-controller' };
-    const whole = {
-      apiVersion: 'archaware.dev/v1',
-      kind: 'KnownImages',
-      metadata: { name: 'known', namespace: 'archaware', labels },
-      ...wanted,
-    };
-    await world.eventually('the kind to be served', async () => {
-      await request('DELETE', PATH);
-      return (await request('POST', PATH.replace(/\/known$/, ''), whole)).status === 201;
-    });
-  }
+  const publishAll = (flags: Parameters<typeof publish>[2] = {}) =>
+    publish(world, PUBLISHED, { excluded: ['left-alone'], ...flags });
 
   /** What a new pod would have, as `amd64 arm64`; its record after ` | `. */
   async function tried(
@@ -105,7 +75,7 @@ describe('placed when created, by the policy archaware-place', () => {
 
   describe('what it answers', () => {
     before(async () => {
-      await publish(ANSWERS);
+      await publishAll();
       await eventuallyInForce();
     });
 
@@ -189,11 +159,11 @@ describe('placed when created, by the policy archaware-place', () => {
     });
 
     it('does nothing for another taint, and keeps to architectures.schedulable', async () => {
-      await publish(ANSWERS, {
+      await publishAll({
         taints: { manage: true, key: 'example.com/arch', effect: 'NoSchedule', nodeSelector: [] },
       });
       await world.eventually('it to do nothing', async () => (await tried({ images: [BOTH] })) === '');
-      await publish(ANSWERS, { schedulable: ['arm64'] });
+      await publishAll({ schedulable: ['arm64'] });
       await world.eventually('arm64 alone', async () => (await tried({ images: [BOTH] })) === 'arm64');
       expect(await tried({ images: [AMD] })).to.equal('');
     });
@@ -201,7 +171,7 @@ describe('placed when created, by the policy archaware-place', () => {
 
   describe('in a request that others change as well', () => {
     before(async () => {
-      await publish(ANSWERS);
+      await publishAll();
       await world.cluster.apply(JSON.stringify(sidecarPolicy('NARROWER', AMD)));
       await world.cluster.apply(JSON.stringify(sidecarPolicy('UNKNOWN', 'r.example/new:1')));
       await world.cluster.apply(JSON.stringify(sidecarPolicy('APART', ARM)));
@@ -239,18 +209,14 @@ describe('placed when created, by the policy archaware-place', () => {
 
   describe('with the controller', () => {
     before(async () => {
-      await request('DELETE', PATH);
+      await request('DELETE', KNOWN);
     });
 
-    const published = async () => {
-      const { status, body } = await request('GET', PATH);
-      return status === 200 ? readAnswers(object(body)) : new Map<string, string>();
-    };
     const eventuallyPublished = (image: string, answer: string) =>
-      world.eventually(`${image} to be published`, async () => (await published()).get(image) === answer);
+      world.eventually(`${image} to be published`, async () => (await publishedOf(world, image)) === answer);
     const leading = async (...flags: readonly string[]) => {
       const controller = await world.run([...FLAGS, ...flags]);
-      await world.eventually('it to lead', async () => (await controller.metric('archaware_leader')) === 1);
+      await world.eventually('it to lead', () => leads(controller));
       return controller;
     };
     const create = async (name: string, ...tags: readonly string[]) => {
@@ -322,8 +288,7 @@ describe('placed when created, by the policy archaware-place', () => {
       ] as const) {
         await create(name, ...tags);
         const placed = await world.eventuallyTolerates(NS, name, ours(...architectures));
-        await world.eventually('its gate to go', async () => gates(await world.get('Pod', NS, name)).length === 0);
-        const pod = await world.get('Pod', NS, name);
+        const pod = await eventuallyReleased(world, NS, name);
         expect(JSON.stringify(affinity(pod) ?? ''), JSON.stringify(placed)).to.include(JSON.stringify(architectures));
       }
       expect(await controller.metric('archaware_admission_reviews_total', { outcome: 'error' })).to.be.oneOf([
@@ -331,10 +296,7 @@ describe('placed when created, by the policy archaware-place', () => {
         undefined,
       ]);
       await world.stopControllers();
-      await request(
-        'DELETE',
-        '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller',
-      );
+      await request('DELETE', WEBHOOKS);
     });
 
     it('says in status what is published, and that it is left over where nothing should be; clean takes it back', async () => {
@@ -353,19 +315,19 @@ describe('placed when created, by the policy archaware-place', () => {
       );
       await world.stopControllers();
       await world.command(['clean', '--yes', '--kubeconfig', world.cluster.kubeconfig]);
-      for (const path of [POLICY, BINDING, PATH]) expect((await request('GET', path)).status, path).to.equal(404);
-      await install();
+      for (const path of [POLICY, BINDING, KNOWN]) expect((await request('GET', path)).status, path).to.equal(404);
+      await installKnown(world);
     });
   });
 
   describe('when something of it is missing', () => {
     before(async () => {
-      await publish(ANSWERS);
+      await publishAll();
       await eventuallyInForce();
     });
 
     const rows: [what: string, path: string][] = [
-      ['the object', PATH],
+      ['the object', KNOWN],
       ['the binding', BINDING],
       ['the policy', POLICY],
       ['the kind', CRD],
@@ -374,8 +336,8 @@ describe('placed when created, by the policy archaware-place', () => {
       it(`${what}: new pods are created unchanged, and placed again once it is back`, async () => {
         expect((await request('DELETE', path)).status).to.equal(200);
         await world.eventually('it to do nothing', async () => (await tried({ images: [BOTH] })) === '');
-        await install();
-        await publish(ANSWERS);
+        await installKnown(world);
+        await publishAll();
         await eventuallyInForce();
       });
     }

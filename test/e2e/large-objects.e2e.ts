@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { type LargePod, manyImages, manyLabels, manyTolerations, templateVersion } from '../support/large-objects.ts';
 import { ours } from '../support/objects.ts';
-import type { RunningController } from '../support/running.ts';
+import { leads, type RunningController } from '../support/running.ts';
 import { pod } from '../support/workloads.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
@@ -90,10 +90,7 @@ describe('objects of one tenant that are as large as the API server takes them',
   it('let the next controller start, lead, and serve others', async () => {
     await world.stopControllers('SIGKILL');
     controller = await world.run([], HEAP);
-    await world.eventually(
-      'the new controller to lead',
-      async () => (await controller.metric('archaware_leader')) === 1,
-    );
+    await world.eventually('the new controller to lead', () => leads(controller));
     await expectServed();
   });
 });

@@ -118,10 +118,6 @@ describe('the overlay observe and the chart, on the real control plane, in this 
     const after = await buildOverlay('taints');
     await world.cluster.apply(after.manifest);
     await world.run(['--config', await places.file('taints.yaml', after.config), ...after.flags]);
-    for (const architecture of ['amd64', 'arm64']) {
-      await world.eventually('the taint', async () =>
-        taintsOf(await world.node(`${architecture}-1`)).includes(ours(architecture).join()),
-      );
-    }
+    await world.eventuallyTainted();
   });
 });

@@ -1,10 +1,20 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
-import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
+import { ours, scheduledOn, tolerations } from '../support/objects.ts';
+import { runWithWebhook } from '../support/webhook.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
 import { type KubernetesObject, type PodOptions, pod } from '../support/workloads.ts';
-import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, patchesOf, required } from './support/placed.ts';
+import {
+  admit,
+  affinity,
+  eventuallyReleased,
+  freshImage,
+  GATE,
+  gates,
+  inSilence,
+  ON_ARM,
+  patchesOf,
+} from './support/placed.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const PLUGINS = ['NodeRestriction', 'ExtendedResourceToleration', 'PodTolerationRestriction'];
@@ -33,7 +43,6 @@ type Around = { readonly world: LiveWorld; readonly others: WebhookServer };
 let namespaces = 0;
 
 function describeMode(mode: 'taints' | 'both', around: () => Around): void {
-  const ON_ARM = mode === 'both' ? { nodeAffinity: required([onArch('arm64')]) } : undefined;
   let world: LiveWorld;
   let others: WebhookServer;
   /** Known to the webhook; for both architectures, and for one. */
@@ -43,14 +52,12 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
     ({ world, others } = around());
     others.reset();
     // Nobody keeps the port free between two controllers, so each has one of its own.
-    const served = await arrangeWebhook(world);
-    const flags = [...served.flags, '--placement.mode', mode, '--images.cache.alwaysTagTtl', '1s'];
-    await world.run([...flags, '--bootstrap.timeout', '5s']);
-    await eventuallyTrusted(world);
+    const flags = ['--placement.mode', mode, '--images.cache.alwaysTagTtl', '1s', '--bootstrap.timeout', '5s'];
+    await runWithWebhook(world, ...flags);
     warm = { multi: world.image('multi'), arm64: world.image('arm64') };
     const ns = await namespace();
     await world.create(pod(ns, 'app', { images: [warm.multi, warm.arm64] }));
-    await running(ns, 1);
+    await world.eventuallyAllRun(ns, 'app', 1);
   });
   after(async () => {
     await world?.stopControllers();
@@ -58,11 +65,6 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
   });
 
   const namespace = () => world.namespace(`others-${++namespaces}`);
-  const running = (ns: string, count: number) =>
-    world.eventually(`${count} pods to run`, async () => {
-      const pods = await world.pods(ns, 'app');
-      return pods.length === count && pods.every(runs) && pods;
-    });
   const placement = (found: unknown) => [affinity(found), tolerations(found), gates(found)];
 
   /** Puts a webhook of somebody else before or after ours, until the test ends. API servers call them in the order of their names. */
@@ -101,11 +103,8 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
         const created = await admit(world, pod(ns, 'app', { images: [], labels: { by: STRIP }, spec }));
         expect([gates(created), listAt(created, 'spec', 'tolerations')]).to.deep.equal([[GATE], []]);
       });
-      const released = await world.eventually('it to be released', async () => {
-        const found = await world.get('Pod', ns, 'app');
-        return gates(found).length === 0 && found;
-      });
-      expect(affinity(released)).to.deep.equal(ON_ARM);
+      const released = await eventuallyReleased(world, ns, 'app');
+      expect(affinity(released)).to.deep.equal(mode === 'both' ? ON_ARM : undefined);
       expect(tolerations(released)).to.deep.equal([`${DEVICE}:NoSchedule`, ...ours('arm64')]);
       const keys = listAt(released, 'spec', 'tolerations').map((one) => at(one, 'key'));
       expect(keys).to.include('node.kubernetes.io/memory-pressure');
@@ -140,7 +139,7 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
         const created = await admit(world, kruise(ns, 'app', 'arm64-1', [image]));
         expect([gates(created), tolerations(created)]).to.deep.equal([[], []]);
       });
-      const [found] = await running(ns, 1);
+      const found = await world.eventuallyRuns(ns, 'app');
       expect([scheduledOn(found), tolerations(found)]).to.deep.equal(['arm64-1', ours('amd64', 'arm64')]);
       // Its images run on arm64 only. With a requirement, it would wait for ever for a node that is both.
       const known = await admit(world, kruise(ns, 'known', 'amd64-1', [warm.arm64]), true);

@@ -4,20 +4,19 @@ import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { singleManifests } from '../../hack/manifests/single.ts';
-import { nameOf, ours, runs, taints, tolerations } from '../support/objects.ts';
+import { nameOf, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { eventuallyTrusted } from '../support/webhook.ts';
+import { eventuallyTrusted, WEBHOOKS } from '../support/webhook.ts';
 import { daemonSet, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { mayAccount } from './support/account.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
-import { admit, affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';
+import { admit, affinity, freshImage, GATE, gates, ON_ARM } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const LABEL = 'accelerators/ncs2';
 const DEVICE = 'feature.node.kubernetes.io/usb-ff_03e7_2485.present';
-const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 
 /** Rights beyond reading nodes and namespaces, as `verb resource`. */
 const RIGHTS = [
@@ -147,13 +146,7 @@ for (const [name, promised, rights] of served) {
     });
 
     if (promised.taints) {
-      it('taints nodes', async () => {
-        for (const architecture of ['amd64', 'arm64']) {
-          await world.eventually('the taint', async () =>
-            taints(await world.node(`${architecture}-1`)).includes(ours(architecture).join()),
-          );
-        }
-      });
+      it('taints nodes', () => world.eventuallyTainted());
     }
 
     if (promised.affinity) {
@@ -161,11 +154,8 @@ for (const [name, promised, rights] of served) {
         const image = await freshImage(world, 'arm64');
         const created = await admit(world, pod(ns, 'gated', { images: [image] }));
         expect(gates(created)).to.deep.equal([GATE]);
-        const released = await world.eventually('it to run', async () => {
-          const found = await world.get('Pod', ns, 'gated');
-          return runs(found) && found;
-        });
-        expect(affinity(released)).to.deep.equal({ nodeAffinity: required([onArch('arm64')]) });
+        const released = await world.eventuallyRuns(ns, 'gated');
+        expect(affinity(released)).to.deep.equal(ON_ARM);
         expect(tolerations(released)).to.deep.equal(tolerated('arm64'));
       });
     }

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { olderKubernetes } from '../../hack/cluster/spawn.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
-import { ours, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
-import type { RunningController } from '../support/running.ts';
+import { ours, scheduledOn, tolerations } from '../support/objects.ts';
+import { leads, type RunningController } from '../support/running.ts';
 import { daemonSet, deployment, job, pod, statefulSet, type WorkloadOptions } from '../support/workloads.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
@@ -24,24 +24,13 @@ describe('placement on the real control plane', () => {
   });
   after(() => world?.stop());
 
-  async function eventuallyTainted(): Promise<void> {
-    for (const name of NODES) {
-      await world.eventually(`node ${name} to be tainted`, async () =>
-        taints(await world.node(name)).includes(`supported-arch=${architectureOf(name)}:NoSchedule`),
-      );
-    }
-  }
-
   /** Where the pods of a workload run, once this many do; each architecture once. */
   async function eventuallyRunsOn(namespace: string, app: string, count: number): Promise<string[]> {
-    const pods = await world.eventually(`${count} pods of ${app} to run`, async () => {
-      const all = await world.pods(namespace, app);
-      return all.length === count && all.every(runs) && all;
-    });
+    const pods = await world.eventuallyAllRun(namespace, app, count);
     return [...new Set(pods.map((one) => architectureOf(scheduledOn(one))))].sort();
   }
 
-  it('taints every node with its architecture', eventuallyTainted);
+  it('taints every node with its architecture', () => world.eventuallyTainted());
 
   const rows: readonly { name: string; tags: Pick<TagOptions, 'images' | 'init' | 'sidecars'>; set: string[] }[] = [
     { name: 'four images', tags: { images: ['wide', 'nested', 'wide', 'multi'] }, set: ['amd64', 'arm64'] },
@@ -95,7 +84,7 @@ describe('placement on the real control plane', () => {
     await world.eventually('the watches to be back', async () => {
       return (await controller.metric('archaware_watch_restarts_total')) >= restarts + 4;
     });
-    await world.eventually('the lease to be renewed', async () => (await controller.metric('archaware_leader')) === 1);
+    await world.eventually('the lease to be renewed', () => leads(controller));
     await world.registry.forgetRequests();
     const from = await world.requestCount();
     const [pods, daemonSets, nodes] = [

@@ -85,10 +85,7 @@ describe('private images on the real control plane', () => {
       const template = at(await world.get('DaemonSet', namespace, 'agent'), 'spec', 'template');
       return tolerations(template).join() === ours('amd64', 'arm64').join();
     });
-    await world.eventually('the daemon to run on both', async () => {
-      const pods = await world.pods(namespace, 'agent');
-      return pods.length === 2 && pods.every(runs);
-    });
+    await world.eventuallyAllRun(namespace, 'agent', 2);
   });
 
   it('leave no trace of a password in the log', () => {

@@ -6,12 +6,11 @@ import { ours, runs, taints, tolerations, uidOf } from '../support/objects.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { deployment, pod, statefulSet } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
-import { affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';
+import { affinity, freshImage, GATE, gates, ON_ARM } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { refusing } from './support/refusing.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
-const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 const PLUGINS = '--enable-admission-plugins=NodeRestriction,PodTolerationRestriction';
 const WHITELIST = 'scheduler.alpha.kubernetes.io/tolerationsWhitelist';
 const OWN = ['not-ready', 'unreachable', 'memory-pressure'];

@@ -141,10 +141,7 @@ describe('explain, beside the scheduler', () => {
     expect(names).to.deep.equal(['arm64-1', 'arm64-2']);
     await world.namespace(namespace);
     await world.create(manifest);
-    const pods = await world.eventually('its pods to run', async () => {
-      const found = await world.pods(namespace, 'web');
-      return found.length === 4 && found.every(runs) && found;
-    });
+    const pods = await world.eventuallyAllRun(namespace, 'web', 4);
     expect([...new Set(pods.map(scheduledOn))].sort()).to.deep.equal(names);
   });
 
@@ -170,10 +167,7 @@ describe('explain, beside the scheduler', () => {
     await world.patch('Deployment', namespace, 'web', {
       spec: { template: { spec: counting({ nodeTaintsPolicy: 'Honor' }) } },
     });
-    const found = await world.eventually('all to run', async () => {
-      const pods = await world.pods(namespace, 'web');
-      return pods.length === 4 && pods.every(runs) && pods;
-    });
+    const found = await world.eventuallyAllRun(namespace, 'web', 4);
     expect([...new Set(found.map(scheduledOn))].sort()).to.deep.equal(['amd64-1', 'amd64-2']);
   });
 });

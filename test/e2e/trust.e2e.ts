@@ -8,12 +8,12 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
 import { ours, taints, tolerations } from '../support/objects.ts';
-import type { RunningController } from '../support/running.ts';
-import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
+import { leads } from '../support/running.ts';
+import { runWithWebhook } from '../support/webhook.ts';
 import { deployment, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { add, connectAsAccount } from './support/account.ts';
-import { affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
+import { affinity, eventuallyReleased, freshImage, GATE, gates, inSilence, ON_ARM } from './support/placed.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ARM = { 'archaware.dev/architectures': 'arm64' };
@@ -29,16 +29,9 @@ describe('nothing is lost and nothing is made worse, on the real control plane',
   after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
-  const leading = async (flags: readonly string[] = ['--bootstrap.timeout', '2s']): Promise<RunningController> => {
-    const controller = await world.run(flags);
-    await world.eventually('it to lead', async () => (await controller.metric('archaware_leader')) === 1);
-    return controller;
-  };
-
   it('keeps the gate while a policy of its own does not fit, says so, and releases the pod once it does', async () => {
-    const webhook = await arrangeWebhook(world);
-    const controller = await leading([...webhook.flags, ...BOTH]);
-    await eventuallyTrusted(world);
+    const controller = await runWithWebhook(world, ...BOTH);
+    await world.eventually('it to lead', () => leads(controller));
     const ns = await world.namespace('misfit');
     const image = await freshImage(world, 'arm64');
     await world.create(pod(ns, 'probe', { images: [image], annotations: ARM, spec: NOWHERE }));
@@ -51,11 +44,8 @@ describe('nothing is lost and nothing is made worse, on the real control plane',
     expect([gates(held), affinity(held)]).to.deep.equal([[GATE], undefined]);
     expect(await controller.metric('archaware_writes_refused_total', { controller: 'pod' })).to.be.at.least(1);
     await world.cluster.apply(await manifestWithoutDeployment());
-    const released = await world.eventually('the pod to be released', async () => {
-      const found = await world.get('Pod', ns, 'held');
-      return gates(found).length === 0 && found;
-    });
-    expect(affinity(released)).to.deep.equal({ nodeAffinity: required([onArch('arm64')]) });
+    const released = await eventuallyReleased(world, ns, 'held');
+    expect(affinity(released)).to.deep.equal(ON_ARM);
     expect(tolerations(released)).to.deep.equal(ours('arm64'));
   });
 
@@ -212,7 +202,7 @@ describe('nothing is lost and nothing is made worse, on the real control plane',
       try {
         const its = /^configuration: arguments of Deployment archaware\/archaware-controller$/m;
         for (const [code, ...args] of READ) await goesOn(code, its, ...args);
-        await leading();
+        await world.run(['--bootstrap.timeout', '2s']);
         await world.eventually('the taint', async () => taints(await world.node('arm64-1')).length > 0);
         await world.stopControllers('SIGTERM');
         for (const args of [

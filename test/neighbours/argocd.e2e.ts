@@ -3,7 +3,7 @@ import { at } from '../../hack/cluster/json.ts';
 import { carriedIn, outcome } from '../cli/both/carried.ts';
 import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
 import { nameOf, runs } from '../support/objects.ts';
-import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
+import { runWithWebhook } from '../support/webhook.ts';
 import { daemonSet, deployment, statefulSet } from '../support/workloads.ts';
 import { type ArgoOptions, argoDifferences, argoSync, needsClients } from './support/clients.ts';
 
@@ -112,9 +112,7 @@ describe('Argo CD, beside archaware', function () {
   }
 
   it('has warnings of the webhook in the log of its controller, not in the result of a sync', async () => {
-    const { flags } = await arrangeWebhook(world);
-    await world.run(['--bootstrap.timeout', '2s', ...flags]);
-    await eventuallyTrusted(world);
+    await runWithWebhook(world, '--bootstrap.timeout', '2s');
     const web = (name: string) => deployment(NS, name, { images: [world.image('amd64')] });
     await world.create(web('known'));
     await world.eventually('its image to be known', async () => (await carrying()).length > 0);

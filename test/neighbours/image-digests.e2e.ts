@@ -3,8 +3,8 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import { admit, freshImage, gates, lookUps, patchesOf } from '../e2e/support/placed.ts';
 import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
-import { nameOf, ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
-import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
+import { nameOf, ours, scheduledOn, tolerations } from '../support/objects.ts';
+import { runWithWebhook } from '../support/webhook.ts';
 import { deployment, pod } from '../support/workloads.ts';
 import { startPolicyController } from './support/image-policies.ts';
 import { signKeyless, type Trust } from './support/keyless.ts';
@@ -33,9 +33,7 @@ describe('archaware beside a webhook that writes digests into the pods of users'
   before(async function () {
     needsImagePolicies(this);
     world = await startWorld();
-    const { flags } = await arrangeWebhook(world);
-    await world.run([...flags, '--placement.mode', 'both', '--bootstrap.timeout', '5s']);
-    await eventuallyTrusted(world);
+    await runWithWebhook(world, '--placement.mode', 'both', '--bootstrap.timeout', '5s');
     trust = await signKeyless([]);
     program = await startPolicyController(world.cluster, trust);
     await world.cluster.apply(ANY);
@@ -55,11 +53,6 @@ describe('archaware beside a webhook that writes digests into the pods of users'
 
   const namespace = () => world.namespace(`digests-${++namespaces}`, { 'policy.sigstore.dev/include': 'true' });
   const imageOf = (one: unknown) => String(at(listAt(one, 'spec', 'containers')[0], 'image'));
-  const running = (ns: string, count: number) =>
-    world.eventually(`${count} pods to run`, async () => {
-      const found = await world.pods(ns, 'app');
-      return found.length === count && found.every(runs) && found;
-    });
 
   for (const [like, architectures] of [
     ['multi', ['amd64', 'arm64']],
@@ -70,7 +63,7 @@ describe('archaware beside a webhook that writes digests into the pods of users'
       const image = await freshImage(world, like);
       const created = await admit(world, pod(ns, 'app', { images: [image] }));
       expect(imageOf(created)).to.match(DIGEST);
-      const [found] = await running(ns, 1);
+      const found = await world.eventuallyRuns(ns, 'app');
       expect(tolerations(found)).to.deep.equal(ours(...architectures));
       if (like === 'arm64') expect(scheduledOn(found)).to.equal('arm64-1');
       expect(await patchesOf(world, ns, 'app')).to.be.at.most(1);
@@ -81,7 +74,7 @@ describe('archaware beside a webhook that writes digests into the pods of users'
     const ns = await namespace();
     const image = await freshImage(world, 'arm64');
     await world.create(deployment(ns, 'app', { images: [image], replicas: 2 }));
-    const found = await running(ns, 2);
+    const found = await world.eventuallyAllRun(ns, 'app', 2);
     for (const one of found) {
       expect(imageOf(one)).to.match(DIGEST);
       expect([scheduledOn(one), tolerations(one)]).to.deep.equal(['arm64-1', ours('arm64')]);
@@ -96,7 +89,7 @@ describe('archaware beside a webhook that writes digests into the pods of users'
     const ns = await namespace();
     const image = await freshImage(world, 'arm64');
     await admit(world, pod(ns, 'app', { images: [image] }));
-    await running(ns, 1);
+    await world.eventuallyRuns(ns, 'app');
     const asked = await lookUps(world, image);
     const again = await admit(world, pod(ns, 'again', { images: [image] }));
     expect([gates(again), tolerations(again)]).to.deep.equal([[], ours('arm64')]);

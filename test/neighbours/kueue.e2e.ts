@@ -4,8 +4,8 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import { freshImage, inSilence } from '../e2e/support/placed.ts';
 import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
-import { ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
-import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
+import { ours, scheduledOn, tolerations } from '../support/objects.ts';
+import { runWithWebhook } from '../support/webhook.ts';
 import { job, pod } from '../support/workloads.ts';
 import { startKueue } from './support/kueue.ts';
 
@@ -53,9 +53,7 @@ for (const mode of ['affinity', 'both', 'taints'] as const) {
 
     before(async () => {
       world = await startWorld();
-      const { flags } = await arrangeWebhook(world);
-      await world.run([...flags, '--placement.mode', mode, '--bootstrap.timeout', '5s']);
-      await eventuallyTrusted(world);
+      await runWithWebhook(world, '--placement.mode', mode, '--bootstrap.timeout', '5s');
       kueue = await startKueue(world.cluster);
       const flavors = ['amd64', 'arm64'].map((architecture) => flavor(architecture, hasTaints));
       const objects = [
@@ -96,7 +94,7 @@ for (const mode of ['affinity', 'both', 'taints'] as const) {
     const known = async (ns: string, like: 'amd64' | 'arm64' | 'multi') => {
       const image = await freshImage(world, like);
       await world.create(pod(ns, 'first', { images: [image] }));
-      await world.eventually('the image to be known', async () => runs(await world.get('Pod', ns, 'first')));
+      await world.eventuallyRuns(ns, 'first');
       return image;
     };
     /** Returns the flavor of the Workload that Kueue made of the Job. */
@@ -107,18 +105,13 @@ for (const mode of ['affinity', 'both', 'taints'] as const) {
         const found = at(assigned, 'flavors', 'cpu');
         return typeof found === 'string' ? found : undefined;
       });
-    const running = (ns: string) =>
-      world.eventually('its pod to run', async () => {
-        const [found] = await world.pods(ns, 'app');
-        return found !== undefined && runs(found) && found;
-      });
 
     for (const architecture of ['arm64', 'amd64'] as const) {
       it(`a Job whose image is for ${architecture} alone is admitted to that flavor, and runs`, async () => {
         const ns = await namespace();
         await world.create(queued(ns, await known(ns, architecture)));
         expect(await admittedTo(ns)).to.equal(`${hasTaints ? 'tainted-' : ''}${architecture}`);
-        const found = await running(ns);
+        const [found] = await world.eventuallyAllRun(ns, 'app', 1);
         expect(scheduledOn(found)).to.equal(`${architecture}-1`);
         if (mode !== 'affinity') expect(tolerations(found)).to.include.members(ours(architecture));
       });
@@ -143,7 +136,8 @@ for (const mode of ['affinity', 'both', 'taints'] as const) {
       const ns = await namespace();
       await world.create(queued(ns, await known(ns, 'multi')));
       expect(await admittedTo(ns)).to.match(/amd64$/);
-      expect(scheduledOn(await running(ns))).to.equal('amd64-1');
+      const [found] = await world.eventuallyAllRun(ns, 'app', 1);
+      expect(scheduledOn(found)).to.equal('amd64-1');
     });
   });
 }

@@ -4,10 +4,10 @@ import { type Cluster, startCluster } from '../../hack/cluster/cluster.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { ManifestObject } from '../../hack/manifests/kustomize.ts';
 import { arrangeHelm, CHART_PATH, type Helm, objectsIn } from '../e2e/support/helm.ts';
+import { WEBHOOKS } from '../support/webhook.ts';
 import { argoDifferences, needsClients } from './support/clients.ts';
 
 const MANIFESTS = new URL('../../manifests/', import.meta.url);
-const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const DEPLOYMENT = '/apis/apps/v1/namespaces/archaware/deployments/archaware-controller';
 const RELEASE = ['archaware', '--namespace', 'archaware'];
 const VALUES = { config: { placement: { mode: 'both' }, webhook: { enabled: true } } };

@@ -10,19 +10,16 @@ import {
   gates,
   inSilence,
   lookUps,
-  onArch,
+  ON_ARM,
   patchesOf,
-  required,
 } from '../e2e/support/placed.ts';
 import { resizable } from '../e2e/support/resizable.ts';
 import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
 import { runBundle } from '../support/controller-process.ts';
-import { nameOf, ours, runs, scheduledOn, tolerations, uidOf } from '../support/objects.ts';
-import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
+import { nameOf, ours, scheduledOn, tolerations, uidOf } from '../support/objects.ts';
+import { runWithWebhook } from '../support/webhook.ts';
 import { deployment, pod } from '../support/workloads.ts';
 import { startIstioInjector, startRollouts, startVpaUpdater } from './support/pod-writers.ts';
-
-const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 
 /** In the mode `both`, on the control plane. The last step removes archaware. */
 describe('archaware beside other software that writes pods', function () {
@@ -33,9 +30,7 @@ describe('archaware beside other software that writes pods', function () {
 
   before(async () => {
     world = await startWorld();
-    const { flags } = await arrangeWebhook(world);
-    await world.run([...flags, '--placement.mode', 'both', '--bootstrap.timeout', '5s']);
-    await eventuallyTrusted(world);
+    await runWithWebhook(world, '--placement.mode', 'both', '--bootstrap.timeout', '5s');
   });
   after(async () => {
     await Promise.all(others.map((component) => component.stop()));
@@ -43,11 +38,6 @@ describe('archaware beside other software that writes pods', function () {
   });
 
   const namespace = (labels = {}) => world.namespace(`neighbours-${++namespaces}`, labels);
-  const running = (ns: string, count: number, isRight: (found: unknown) => boolean = () => true) =>
-    world.eventually(`${count} pods to run`, async () => {
-      const pods = await world.pods(ns, 'app');
-      return pods.length === count && pods.every(runs) && pods.every(isRight) && pods;
-    });
   const request = async (method: 'PATCH' | 'POST', path: string, body: unknown) =>
     expectSuccess(path, await world.cluster.request(method, path, body));
 
@@ -73,7 +63,7 @@ describe('archaware beside other software that writes pods', function () {
           const sidecar = listAt(created, 'spec', 'initContainers').find((one) => at(one, 'name') === PROXY);
           expect([at(sidecar, 'image'), at(sidecar, 'restartPolicy')]).to.deep.equal([proxy, 'Always']);
         });
-        const [found] = await running(ns, 1);
+        const found = await world.eventuallyRuns(ns, 'app');
         expect(tolerations(found)).to.deep.equal(like === 'multi' ? ours('amd64', 'arm64') : ours('arm64'));
         if (like === 'arm64') expect([affinity(found), scheduledOn(found)]).to.deep.equal([ON_ARM, 'arm64-1']);
         expect(await patchesOf(world, ns, 'app')).to.equal(1);
@@ -90,7 +80,7 @@ describe('archaware beside other software that writes pods', function () {
       const image = await freshImage(world, 'arm64');
       const containers = [{ name: 'c', image, resources: { requests: { cpu: '100m', memory: '64Mi' } } }];
       await world.create(deployment(ns, 'app', { images: [], replicas: 2, spec: { containers } }));
-      const before = await running(ns, 2);
+      const before = await world.eventuallyAllRun(ns, 'app', 2);
       await Promise.all(before.map((one) => resizable(world, ns, nameOf(one))));
       const writes = () => Promise.all(before.map((one) => patchesOf(world, ns, nameOf(one))));
       const [written, asked] = [await writes(), await lookUps(world, image)];
@@ -127,7 +117,7 @@ describe('archaware beside other software that writes pods', function () {
       });
       const isResized = (found: unknown) =>
         at(listAt(found, 'spec', 'containers')[0], 'resources', 'requests', 'cpu') === amounts.cpu;
-      const after = await running(ns, 2, isResized);
+      const after = await world.eventuallyAllRun(ns, 'app', 2, isResized);
       expect(after.map(uidOf)).to.have.members(before.map(uidOf));
       for (const found of after) expect([affinity(found), tolerations(found)]).to.deep.equal([ON_ARM, ours('arm64')]);
       expect([await writes(), await lookUps(world, image)]).to.deep.equal([written, asked]);
@@ -150,11 +140,12 @@ describe('archaware beside other software that writes pods', function () {
       others.push(await startRollouts(world.cluster));
       ns = await namespace();
       await world.cluster.apply(JSON.stringify(rollout(await freshImage(world, 'multi'))));
-      for (const found of await running(ns, 3)) expect(tolerations(found)).to.deep.equal(ours('amd64', 'arm64'));
+      for (const found of await world.eventuallyAllRun(ns, 'app', 3))
+        expect(tolerations(found)).to.deep.equal(ours('amd64', 'arm64'));
       const image = await freshImage(world, 'arm64');
       await world.cluster.apply(JSON.stringify(rollout(image)));
       const isNew = (found: unknown) => at(listAt(found, 'spec', 'containers')[0], 'image') === image;
-      for (const found of await running(ns, 3, isNew)) {
+      for (const found of await world.eventuallyAllRun(ns, 'app', 3, isNew)) {
         expect([affinity(found), tolerations(found), scheduledOn(found)]).to.deep.equal([
           ON_ARM,
           ours('arm64'),

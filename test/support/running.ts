@@ -18,6 +18,10 @@ export type RunningController = {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 };
 
+/** Whether it says that it leads. */
+export const leads = async (controller: RunningController): Promise<boolean> =>
+  (await controller.metric('archaware_leader')) === 1;
+
 /** What a running controller is followed by. */
 type Running = {
   readonly pid: number;

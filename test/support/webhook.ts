@@ -1,9 +1,13 @@
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { webhookManifest } from './manifest.ts';
+import type { RunningController } from './running.ts';
 import type { Objects, World } from './world.ts';
 
 type Applying = { readonly cluster: Pick<World['cluster'], 'apply'> };
+
+/** The configuration of archaware's webhooks. */
+export const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 
 /** A webhook that the API server calls on this machine. */
 export type Webhook = {
@@ -35,11 +39,18 @@ export async function applyWebhook(
   await world.cluster.apply(await webhookManifest(url, changed));
 }
 
+/** Runs the controller with a webhook that the API server trusts. */
+export async function runWithWebhook(world: World, ...flags: readonly string[]): Promise<RunningController> {
+  const webhook = await arrangeWebhook(world);
+  const controller = await world.run([...webhook.flags, ...flags]);
+  await eventuallyTrusted(world);
+  return controller;
+}
+
 /** Waits until the API server trusts what the controller serves with, so that no review is passed over. */
 export async function eventuallyTrusted(world: Pick<Objects, 'eventually' | 'get'>): Promise<void> {
-  const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
   await world.eventually('every webhook to have a caBundle', async () => {
-    const hooks = listAt(await world.get(path), 'webhooks');
+    const hooks = listAt(await world.get(WEBHOOKS), 'webhooks');
     return hooks.length > 0 && hooks.every((hook) => at(hook, 'clientConfig', 'caBundle') !== undefined);
   });
 }

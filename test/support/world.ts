@@ -7,7 +7,7 @@ import { TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
 import type { TestCluster } from '../simulator/test-cluster.ts';
 import type { Finished } from './controller-process.ts';
-import { tolerations } from './objects.ts';
+import { ours, runs, taints, tolerations } from './objects.ts';
 import type { RunningController } from './running.ts';
 import type { KubernetesObject } from './workloads.ts';
 
@@ -74,6 +74,15 @@ export type Objects = {
   eventuallyEvent(namespace: string, reason: string, note: RegExp): Promise<string>;
   /** Waits until a pod's tolerations, apart from those of Kubernetes, are these; returns the pod. */
   eventuallyTolerates(namespace: string, pod: string, wanted: readonly string[]): Promise<JsonObject>;
+  /** Waits until a pod runs; returns it. */
+  eventuallyRuns(namespace: string, pod: string): Promise<JsonObject>;
+  /** Waits until so many pods of a workload are there, and all of them run and are right; returns them. */
+  eventuallyAllRun(
+    namespace: string,
+    app: string,
+    count: number,
+    isRight?: (pod: JsonObject) => boolean,
+  ): Promise<readonly JsonObject[]>;
   /** Waits until every node carries the taint of its architecture. */
   eventuallyTainted(): Promise<void>;
 };
@@ -154,10 +163,15 @@ export function objectsOf(cluster: Pick<TestCluster, 'request' | 'waitFor'>, dea
     (await list('Event', namespace))
       .filter((event) => event.reportingController === 'archaware-controller' && event.reason === reason)
       .map((event) => text(event.note));
+  const pods: Objects['pods'] = async (namespace, app) => {
+    const found = await list(`${pathOf('Pod', namespace)}?labelSelector=app%3D${app}`);
+    return found.filter((pod) => at(pod, 'metadata', 'deletionTimestamp') === undefined);
+  };
   return {
     get,
     list,
     patch,
+    pods,
     async create(...created) {
       for (const each of created) {
         const { kind, metadata } = each;
@@ -178,10 +192,6 @@ export function objectsOf(cluster: Pick<TestCluster, 'request' | 'waitFor'>, dea
       if (answer.status !== 404) expectSuccess(`deletion of ${kind} ${name}`, answer);
     },
     node: (name) => get('Node', '', name),
-    async pods(namespace, app) {
-      const found = await list(`${pathOf('Pod', namespace)}?labelSelector=app%3D${app}`);
-      return found.filter((pod) => at(pod, 'metadata', 'deletionTimestamp') === undefined);
-    },
     events,
     eventually,
     eventuallyEvent: (namespace, reason, note) =>
@@ -195,11 +205,22 @@ export function objectsOf(cluster: Pick<TestCluster, 'request' | 'waitFor'>, dea
         if (present.join() === [...wanted].sort().join()) return found;
         throw new Error(`it has ${present.join(' ') || 'none'}`);
       }),
+    eventuallyRuns: (namespace, pod) =>
+      eventually(`pod ${pod} to run`, async () => {
+        const found = await get('Pod', namespace, pod);
+        return runs(found) && found;
+      }),
+    eventuallyAllRun: (namespace, app, count, isRight = () => true) =>
+      eventually(`${count} pods of ${app} to run`, async () => {
+        const found = await pods(namespace, app);
+        return found.length === count && found.every((pod) => runs(pod) && isRight(pod)) && found;
+      }),
     async eventuallyTainted() {
       await eventually('every node to be tainted', async () =>
-        (await list('Node', '')).every(
-          (node) => taintsOf(node).join() === text(at(node, 'status', 'nodeInfo', 'architecture')),
-        ),
+        (await list('Node', '')).every((node) => {
+          const present = taints(node).filter((taint) => taint.startsWith('supported-arch='));
+          return present.join() === ours(text(at(node, 'status', 'nodeInfo', 'architecture'))).join();
+        }),
       );
     },
   };

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../../hack/cluster/json.ts';
-import { ours, runs, scheduledOn, tolerations } from '../../support/objects.ts';
-import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../../support/webhook.ts';
+import { ours, scheduledOn, tolerations } from '../../support/objects.ts';
+import { runWithWebhook } from '../../support/webhook.ts';
 import { daemonSet, deployment, pod } from '../../support/workloads.ts';
 import { pathOf, type World } from '../../support/world.ts';
 import type { Start } from './context.ts';
@@ -16,22 +16,16 @@ export function describeAdmission(start: Start): void {
   for (const mode of ['taints', 'affinity', 'both'] as const) {
     describe(`admission with placement.mode: ${mode}`, () => {
       let world: World;
-      let webhook: Webhook;
       before(async () => {
         world = await start();
-        webhook = await arrangeWebhook(world);
-        await world.run([...webhook.flags, '--placement.mode', mode, '--bootstrap.timeout', '5s']);
-        await eventuallyTrusted(world);
+        await runWithWebhook(world, '--placement.mode', mode, '--bootstrap.timeout', '5s');
       });
       after(() => world?.stop());
 
       it('gates a pod whose image nobody has asked for, and releases it to where it runs', async () => {
         const ns = await world.namespace('cold');
         await world.create(pod(ns, 'web', { images: [world.image('arm64')] }));
-        const placed = await world.eventually('the pod to run', async () => {
-          const found = await world.get('Pod', ns, 'web');
-          return runs(found) && found;
-        });
+        const placed = await world.eventuallyRuns(ns, 'web');
         expect(scheduledOn(placed)).to.equal('arm64-1');
         expect(gates(placed)).to.deep.equal([]);
         expect(tolerations(placed)).to.deep.equal(mode === 'affinity' ? [] : ours('arm64'));
@@ -47,13 +41,9 @@ export function describeAdmission(start: Start): void {
       it('never gates a pod whose image is known', async () => {
         const ns = await world.namespace('warm');
         await world.create(pod(ns, 'first', { images: [world.image('multi')] }));
-        await world.eventually('the first to run', async () => runs(await world.get('Pod', ns, 'first')));
+        await world.eventuallyRuns(ns, 'first');
         await world.create(deployment(ns, 'web', { images: [world.image('multi')], replicas: 3 }));
-        await world.eventually('all to run', async () => {
-          const pods = await world.pods(ns, 'web');
-          return pods.length === 3 && pods.every(runs);
-        });
-        for (const found of await world.pods(ns, 'web')) {
+        for (const found of await world.eventuallyAllRun(ns, 'web', 3)) {
           expect(gates(found)).to.deep.equal([]);
           expect(at(found, 'metadata', 'generation')).to.equal(1);
         }

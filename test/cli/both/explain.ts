@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { FIXTURES } from '../../../testimg/fixtures.ts';
 import { nameOf, runs, scheduledOn, tolerations } from '../../support/objects.ts';
+import { leads } from '../../support/running.ts';
 import { deployment, type PodOptions, pod } from '../../support/workloads.ts';
 import { pathOf, type World } from '../../support/world.ts';
 import type { Start } from './context.ts';
@@ -118,7 +119,7 @@ export function describeExplain(start: Start): void {
       expect(other.advice.join()).to.match(/^(|.*: a toleration cannot be removed from a pod)$/);
       await world.stopControllers();
       const controller = await world.run(['--architectures.schedulable', excluded]);
-      await world.eventually('it to lead', async () => (await controller.metric('archaware_leader')) === 1);
+      await world.eventually('it to lead', () => leads(controller));
       await world.eventually(
         'both pods to be found',
         async () => (await controller.metric('archaware_wrong_node_pods')) === 2,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { at } from '../../../hack/cluster/json.ts';
-import { nameOf, ours, runs, taints, tolerations } from '../../support/objects.ts';
+import { nameOf, ours, taints, tolerations } from '../../support/objects.ts';
 import type { RunningController } from '../../support/running.ts';
 import { daemonSet, pod } from '../../support/workloads.ts';
 import type { World } from '../../support/world.ts';
@@ -41,10 +41,7 @@ export function describeObserve(start: Start): void {
       expect(await controller.metric('archaware_image_resolutions_total', { result: 'ok' })).to.be.greaterThan(0);
       expect(await controller.metric('archaware_reconcile_total', { result: 'error' })).to.equal(0);
       for (const name of ['multi', 'torn', 'lost']) {
-        const found = await world.eventually(`${name} to run`, async () => {
-          const object = await world.get('Pod', ns, name);
-          return runs(object) && object;
-        });
+        const found = await world.eventuallyRuns(ns, name);
         expect(tolerations(found), name).to.deep.equal([]);
         expect(at(found, 'spec', 'affinity'), name).to.equal(undefined);
       }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { at } from '../../../hack/cluster/json.ts';
 import { mount } from '../../support/mounted.ts';
-import { ours, runs, scheduledOn, tolerations } from '../../support/objects.ts';
+import { ours, scheduledOn, tolerations } from '../../support/objects.ts';
 import type { RunningController } from '../../support/running.ts';
 import { daemonSet, deployment, pod } from '../../support/workloads.ts';
 import type { World } from '../../support/world.ts';
@@ -54,10 +54,7 @@ export function describeReload(start: Start): void {
       await configure({
         policies: [{ name: 'gold', namespaceSelector: 'tier=gold', noCommonArchitecture: 'release' }],
       });
-      await world.eventually('both pods to run', async () => {
-        const pods = await world.pods(gold, 'torn');
-        return pods.length === 2 && pods.every(runs);
-      });
+      await world.eventuallyAllRun(gold, 'torn', 2);
       await world.eventuallyEvent(gold, 'OpenPlacement', /^policy gold: /);
       expect(tolerations(await world.get('Pod', other, 'torn'))).to.deep.equal([]);
       const writes = (await world.written()).slice(before);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { at } from '../../../hack/cluster/json.ts';
-import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../../support/webhook.ts';
+import { runWithWebhook } from '../../support/webhook.ts';
 import type { World } from '../../support/world.ts';
 import type { Start } from './context.ts';
 
@@ -25,12 +25,9 @@ const OWN_POD = {
 export function describeStatus(start: Start): void {
   describe('status', () => {
     let world: World;
-    let webhook: Webhook;
     before(async () => {
       world = await start();
-      webhook = await arrangeWebhook(world);
-      await world.run([...webhook.flags, '--placement.mode', 'both', '--bootstrap.timeout', '5s']);
-      await eventuallyTrusted(world);
+      await runWithWebhook(world, '--placement.mode', 'both', '--bootstrap.timeout', '5s');
       await world.eventuallyTainted();
       await world.create(OWN_POD);
     });

@@ -148,16 +148,9 @@ export function describeWrongNode(start: Start): void {
         pod(namespace, 'bare', { images: [world.image('amd64')], spec: { nodeName: 'arm64-1' } }),
         daemonSet(namespace, 'agent', { images: [world.image('amd64')], tolerations: EVERY_ARCHITECTURE }),
       );
-      const bare = await world.eventually('bare to run', async () => {
-        const found = await world.get('Pod', namespace, 'bare');
-        return runs(found) && found;
-      });
-      await set(bare);
-      const agents = await world.eventually('agent to run', async () => {
-        const found = await world.pods(namespace, 'agent');
-        return found.length === 2 && found.every(runs) && found;
-      });
-      for (const found of agents) if (scheduledOn(found) === 'arm64-1') await set(found);
+      await set(await world.eventuallyRuns(namespace, 'bare'));
+      for (const found of await world.eventuallyAllRun(namespace, 'agent', 2))
+        if (scheduledOn(found) === 'arm64-1') await set(found);
       await world.eventuallyEvent(namespace, 'WrongNode', /not evicted: bare pod/);
       await world.eventuallyEvent(namespace, 'WrongNode', /not evicted: its DaemonSet would create another one here/);
     });

@@ -2,9 +2,9 @@
  * What our account may write to the configuration of its webhook, and what it must not. Nothing is ever stored. The first webhook is
  * called by a URL, the second one by a Service.
  */
+import { WEBHOOKS } from '../../support/webhook.ts';
 import { type Attempt, add, on, remove, replace } from './account.ts';
 
-export const WEBHOOK = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 /** No certificate, and therefore empty: the API server refuses what it cannot read before any policy does. */
 const bundle = add('/webhooks/0/clientConfig/caBundle', '');
 /** How the webhooks are called, before anything is tried. */
@@ -16,7 +16,7 @@ const client = '/webhooks/0/clientConfig';
 const service = '/webhooks/1/clientConfig/service';
 
 export const WEBHOOK_ALLOWED: readonly Attempt[] = on(
-  WEBHOOK,
+  WEBHOOKS,
   ['say whom to trust', bundle],
   ['say by which path to call a URL', replace(`${client}/url`, 'https://127.0.0.1:9443/mutate/abc')],
   ['say by which path to call a Service', add(`${service}/path`, '/mutate/abc')],
@@ -29,7 +29,7 @@ export const WEBHOOK_ALLOWED: readonly Attempt[] = on(
 );
 
 export const WEBHOOK_REFUSED: readonly Attempt[] = on(
-  WEBHOOK,
+  WEBHOOKS,
   ['send reviews elsewhere', replace(`${client}/url`, 'https://evil.example.com/')],
   ['send reviews to another port', replace(`${client}/url`, 'https://127.0.0.1:9444/mutate')],
   [

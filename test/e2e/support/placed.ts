@@ -3,6 +3,7 @@ import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { FIXTURES, TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
+import { pod as createdPod } from '../../support/workloads.ts';
 import { pathOf } from '../../support/world.ts';
 import type { LiveWorld } from './world.ts';
 
@@ -23,6 +24,10 @@ export const required = (...terms: readonly (readonly unknown[])[]) => ({
     nodeSelectorTerms: terms.map((matchExpressions) => ({ matchExpressions })),
   },
 });
+
+/** What archaware requires for an image of arm64 alone. */
+export const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
+export const isOnArm = (pod: unknown): boolean => JSON.stringify(affinity(pod)) === JSON.stringify(ON_ARM);
 
 let fresh = 0;
 
@@ -56,6 +61,22 @@ export async function inSilence(world: LiveWorld, act: () => Promise<void>): Pro
     world.registry.kill('SIGCONT');
   }
 }
+
+/** Waits until a pod has no gate; returns it. */
+export const eventuallyReleased = (world: LiveWorld, namespace: string, pod: string) =>
+  world.eventually(`the gate of ${pod} to go`, async () => {
+    const found = await world.get('Pod', namespace, pod);
+    return gates(found).length === 0 && found;
+  });
+
+let tries = 0;
+
+/** Creates pods until one with an image for arm64 is placed at its creation: the image is known, and the webhook is called. */
+export const eventuallyPlacedAtOnce = (world: LiveWorld, namespace: string, image = world.image('arm64')) =>
+  world.eventually('a pod to be placed at once', async () => {
+    const found = await admit(world, createdPod(namespace, `tried-${++tries}`, { images: [image] }));
+    return isOnArm(found) && found;
+  });
 
 /** How many patches of archaware a pod has had. */
 export async function patchesOf(world: LiveWorld, namespace: string, pod: string): Promise<number> {

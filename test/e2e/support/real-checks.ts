@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, listAt, textAt } from '../../../hack/cluster/json.ts';
 import { nameOf, taints, tolerations } from '../../support/objects.ts';
+import { WEBHOOKS } from '../../support/webhook.ts';
 import { pod } from '../../support/workloads.ts';
 import { pathOf } from '../../support/world.ts';
 import { isReviewed } from './pod-stream.ts';
 import type { LiveWorld } from './world.ts';
 
-const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 /** Real containers take longer than what kwok plays, on a machine that others share. */
 const DEADLINE_MS = 120_000;
 
