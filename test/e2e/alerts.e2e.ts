@@ -1,13 +1,12 @@
-import { spawn } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse, stringify } from 'yaml';
 import { at, listAt, textAt } from '../../hack/cluster/json.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
+import { run } from '../../hack/programs.ts';
 import type { EventReason } from '../../src/names.ts';
 import { type Product, startProduct } from '../support/product.ts';
 
@@ -30,15 +29,9 @@ describe('the alerts', () => {
 
   after(() => rm(directory, { recursive: true }));
 
-  /** Runs promtool to its end; throws with what it printed where it finds fault. */
-  async function promtool(args: readonly string[], input = ''): Promise<string> {
-    const child = spawn(join(binaries(), 'promtool'), args, { cwd: directory, stdio: 'pipe' });
-    child.stdin.end(input);
-    const closed = new Promise((resolve) => child.once('close', resolve));
-    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
-    if (child.exitCode !== 0) throw new Error(`promtool ${args.join(' ')}:\n${stdout}${stderr}`);
-    return stdout;
-  }
+  /** Throws with what it printed where it finds fault. */
+  const promtool = (args: readonly string[], input = '') =>
+    run(join(binaries(), 'promtool'), args, { cwd: directory, input });
 
   it('are rules that Prometheus takes', async () => {
     expect(await promtool(['check', 'rules', '--lint-fatal', 'alerts.yaml'])).to.match(/7 rules found/);

@@ -1,14 +1,13 @@
-import { spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
 import { ROWS } from '../../hack/dashboard/panels.ts';
 import { RESULTS, type Series } from '../../hack/dashboard/picture.ts';
+import { run } from '../../hack/programs.ts';
 import { startController } from '../support/controller-process.ts';
 import { webhookManifest } from '../support/manifest.ts';
 import { type Product, startProduct } from '../support/product.ts';
@@ -105,7 +104,5 @@ describe('the queries of the dashboard', function () {
 
 /** Evaluates queries on scrapes with the engine of Prometheus. */
 async function evaluated(request: object): Promise<{ series: Series[]; error?: string }[]> {
-  const child = spawn(join(binaries(), 'promquery'), { stdio: ['pipe', 'pipe', 'inherit'] });
-  child.stdin.end(JSON.stringify(request));
-  return JSON.parse(await text(child.stdout));
+  return JSON.parse(await run(join(binaries(), 'promquery'), [], { input: JSON.stringify(request) }));
 }

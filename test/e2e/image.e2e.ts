@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parseAllDocuments } from 'yaml';
 import { startCluster } from '../../hack/cluster/cluster.ts';
@@ -10,12 +9,11 @@ import { at, listAt, textAt } from '../../hack/cluster/json.ts';
 import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
 import { runBundle } from '../support/controller-process.ts';
-import { ARCHITECTURES, OWN_ARCHITECTURE, pushBaseImage } from './support/base-image.ts';
+import { ARCHITECTURES, OWN_ARCHITECTURE } from './support/base-image.ts';
 import { isInstalled, type Program, run, runWith } from './support/programs.ts';
-import { keepProjectImage } from './support/project-image.ts';
+import { keepProjectImage, prepareBuild } from './support/project-image.ts';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const MANIFEST = join(ROOT, 'manifests/archaware-controller.yaml');
+const MANIFEST = new URL('../../manifests/archaware-controller.yaml', import.meta.url);
 const CRANE: Program = [join(binaries(), 'crane')];
 const USER = '65532:65532';
 /** Runs what stands after `--`, with a file that is loaded first, and prints how it ended. */
@@ -41,24 +39,11 @@ describe('the image', function () {
     if (missing.length > 0) return this.skip();
     directory = await mkdtemp(join(tmpdir(), 'archaware-image-'));
     registry = await startRegistry();
-    const scratch = join(directory, 'scratch');
-    checkout = join(directory, 'checkout');
-    await mkdir(scratch);
-    const registries = join(directory, 'registries.conf');
-    await writeFile(registries, `[[registry]]\nlocation = "${registry.host}"\ninsecure = true\n`);
-    const environment = { TMPDIR: scratch, BUILDAH_ISOLATION: 'chroot', CONTAINERS_REGISTRIES_CONF: registries };
-    const storage = join(directory, 'storage');
-    const buildah: Program = ['env', `TMPDIR=${scratch}`, 'buildah', '--root', storage, '--runroot', `${storage}-run`];
-    try {
-      base = await pushBaseImage(buildah, join(directory, 'base'), registry.host);
-    } finally {
-      await run(buildah, 'rmi', '--all', '--force');
-    }
-    // The commit, whatever becomes of the work tree meanwhile.
-    await run(['git'], 'clone', '--quiet', ROOT, checkout);
+    const prepared = await prepareBuild(directory, registry.host);
+    ({ base, checkout } = prepared);
     const build = (tag: string) =>
       runWith(
-        { ...environment, BASE_IMAGE: base, DOCKER_REGISTRY: registry.host, SAID: join(directory, `${tag}.txt`) },
+        { ...prepared.environment, SAID: join(directory, `${tag}.txt`) },
         ['bash', '-c', 'exec "$0" "$@" 2> "$SAID"', join(checkout, 'hack/build.sh')],
         'team',
         tag,

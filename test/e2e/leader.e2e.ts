@@ -1,10 +1,9 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
-import { startController } from '../support/controller-process.ts';
 import { ours, tolerations } from '../support/objects.ts';
-import type { RunningController } from '../support/running.ts';
+import { leads } from '../support/running.ts';
 import { deployment } from '../support/workloads.ts';
-import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
+import { createReplicas, type Replica, type Replicas } from './support/replicas.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const LEASE = 'archaware-controller';
@@ -13,49 +12,29 @@ const BOTH = ours('amd64', 'arm64');
 
 const isPodPatch = (method: string, path: string) => method === 'PATCH' && path.includes('/pods/');
 
-/** A replica and the proxy through which it goes, so that its requests can be distinguished from the other's. */
-type Replica = { readonly controller: RunningController; readonly proxy: ApiProxy };
-
 describe('two replicas', () => {
   let world: LiveWorld;
   let namespaces = 0;
-  let replicas: Replica[] = [];
+  /** Each goes through a proxy of its own, so that its requests can be distinguished from the other's. */
+  let replicas: Replicas;
 
   before(async () => {
     world = await startWorld();
+    replicas = createReplicas(world.cluster, world.kubeconfig, ['--registries.insecure', world.registry.host]);
   });
 
   after(() => world?.stop());
 
   afterEach(async () => {
-    for (const { controller, proxy } of replicas) {
-      controller.kill('SIGCONT');
-      await controller.stop('SIGKILL');
-      await proxy.close();
-    }
-    replicas = [];
+    for (const replica of replicas.all()) await replicas.end(replica);
     // The next test starts with a lease that nobody holds, and nodes that nobody tainted do not matter to it.
     await world.cluster.request('DELETE', `/apis/coordination.k8s.io/v1/namespaces/archaware/leases/${LEASE}`);
   });
 
-  async function start(...flags: readonly string[]): Promise<Replica> {
-    const proxy = await startApiProxy(world.cluster);
-    const kubeconfig = await proxy.kubeconfig(world.kubeconfig);
-    try {
-      const common = ['--kubeconfig', kubeconfig, '--registries.insecure', world.registry.host];
-      const replica = { proxy, controller: await startController([...common, ...flags]) };
-      replicas.push(replica);
-      return replica;
-    } catch (error) {
-      await proxy.close();
-      throw error;
-    }
-  }
-
-  const leads = async ({ controller }: Replica) => (await controller.metric('archaware_leader')) === 1;
+  const start = (...flags: readonly string[]) => replicas.start({ flags });
   /** Waits for the end of a replica after SIGTERM. It uses a signal without an effect, because a second SIGTERM would end it. */
   const ended = ({ controller }: Replica) => controller.stop('SIGCONT');
-  const leading = (replica: Replica) => world.eventually('the replica to lead', () => leads(replica));
+  const leading = ({ controller }: Replica) => world.eventually('the replica to lead', () => leads(controller));
   const lease = () => world.get('Lease', 'archaware', LEASE);
 
   /** Creates pods that need tolerations, in a namespace of their own. */
@@ -94,7 +73,7 @@ describe('two replicas', () => {
     first.controller.kill('SIGCONT');
     await world.eventually('the first to ask for the lease in vain', async () => warned() > warnings);
     expect(first.proxy.writes().length - before, 'writes without a lease').to.equal(0);
-    expect(await leads(first)).to.equal(false);
+    expect(await leads(first.controller)).to.equal(false);
     hold.release();
     await placed(namespace, 10);
 
@@ -120,7 +99,7 @@ describe('two replicas', () => {
     );
     await placed(await demand(2), 2);
     expect(second.proxy.writes().length).to.equal(writes);
-    expect(await leads(second)).to.equal(false);
+    expect(await leads(second.controller)).to.equal(false);
     expect(second.controller.logs().filter((line) => line.includes('lease lost')).length).to.equal(1);
   });
 

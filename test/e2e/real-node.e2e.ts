@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { isGoing, isReady, ours, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
 import { deployment, type KubernetesObject, pod } from '../support/workloads.ts';
-import { arrangeHelm, CHART_PATH, type Helm } from './support/helm.ts';
+import { arrangeHelm, CHART_PATH, type Helm, RELEASE } from './support/helm.ts';
 import { streamPods } from './support/pod-stream.ts';
 import {
   eventuallyOn,
@@ -23,7 +23,6 @@ import {
 import type { LiveWorld } from './support/world.ts';
 
 const DEPLOYMENT = 'archaware-controller';
-const RELEASE = ['archaware', '--namespace', 'archaware'];
 /** `hack/verify.sh --all` asks for more. */
 const RESTARTS = Number(process.env.ARCHAWARE_RESTARTS || 3);
 const PODS_PER_SECOND = 30;
@@ -186,20 +185,15 @@ describe('a real node, in this order', function () {
     });
     after(() => helm?.remove());
 
-    const helmed = async (args: readonly string[], given?: unknown) => {
-      const { code, stdout, stderr } = await helm.run(args, given);
-      expect(code, stdout + stderr).to.equal(0);
-      return stdout;
-    };
     const waiting = ['--wait', '--timeout', '2m'];
 
     it('is installed, with the webhook on from the start', async () => {
-      await helmed(['install', ...RELEASE, CHART_PATH, '--create-namespace', ...waiting], values);
+      await helm.must(['install', ...RELEASE, CHART_PATH, '--create-namespace', ...waiting], values);
       await eventually('every webhook to have a caBundle', () => isTrusted(world));
     });
 
     it('passes helm test', async () => {
-      expect(await helmed(['test', ...RELEASE, '--timeout', '1m'])).to.match(/Phase:\s+Succeeded/);
+      expect(await helm.must(['test', ...RELEASE, '--timeout', '1m'])).to.match(/Phase:\s+Succeeded/);
     });
 
     const ns = 'single';
@@ -212,7 +206,7 @@ describe('a real node, in this order', function () {
       it(`is upgraded to ${mode}, and runs images of one architecture and of both`, async () => {
         const { config, ...rest } = values;
         const changed = { ...Object(config), placement: { mode }, webhook: { enabled: mode !== 'taints' } };
-        await helmed(['upgrade', ...RELEASE, CHART_PATH, ...waiting], { ...rest, config: changed });
+        await helm.must(['upgrade', ...RELEASE, CHART_PATH, ...waiting], { ...rest, config: changed });
         if (mode !== 'taints') await eventually('every webhook to have a caBundle', () => isTrusted(world));
         await eventually(`the taints of ${mode}`, async () => {
           const nodes = await world.list('Node', '');
@@ -240,7 +234,7 @@ describe('a real node, in this order', function () {
       const before = await uids();
       const least = Object.fromEntries(workloads.map((app) => [app, 2]));
       let over = false;
-      const uninstalling = helmed(['uninstall', ...RELEASE, '--wait', '--timeout', '5m']).finally(() => {
+      const uninstalling = helm.must(['uninstall', ...RELEASE, '--wait', '--timeout', '5m']).finally(() => {
         over = true;
       });
       while (!over) {

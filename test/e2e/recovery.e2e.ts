@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { startController } from '../support/controller-process.ts';
 import { ours, tolerations } from '../support/objects.ts';
-import type { RunningController } from '../support/running.ts';
+import { leads, type RunningController } from '../support/running.ts';
 import { deployment, pod } from '../support/workloads.ts';
-import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
+import type { ApiProxy } from './support/api-proxy.ts';
+import { createReplicas, type Replicas } from './support/replicas.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');
@@ -14,33 +14,31 @@ const isList = ({ method, path }: { readonly method: string; readonly path: stri
 
 describe('recovery', () => {
   let world: LiveWorld;
+  let replicas: Replicas;
   let proxy: ApiProxy;
   let controller: RunningController;
   let namespaces = 0;
 
   before(async () => {
     world = await startWorld();
+    const flags = ['--leaderElection.leaseDuration', '3s', '--log.level', 'debug'];
+    const insecure = ['--registries.insecure', world.registry.host];
+    replicas = createReplicas(world.cluster, world.kubeconfig, [...insecure, ...flags]);
   });
 
   after(() => world?.stop());
 
   beforeEach(async () => {
-    proxy = await startApiProxy(world.cluster);
-    const kubeconfig = await proxy.kubeconfig(world.kubeconfig);
-    const flags = ['--leaderElection.leaseDuration', '3s', '--log.level', 'debug'];
-    const common = ['--kubeconfig', kubeconfig, '--registries.insecure', world.registry.host];
-    controller = await startController([...common, ...flags]);
+    ({ controller, proxy } = await replicas.start());
     await leading();
   });
 
   afterEach(async () => {
-    await controller?.stop('SIGTERM');
-    await proxy?.close();
+    for (const replica of replicas.all()) await replicas.end(replica, 'SIGTERM');
   });
 
-  const leads = async () => (await controller.metric('archaware_leader')) === 1;
-  const leading = () => world.eventually('the controller to lead', leads);
-  const idle = () => world.eventually('the controller to lead no more', async () => !(await leads()));
+  const leading = () => world.eventually('the controller to lead', () => leads(controller));
+  const idle = () => world.eventually('the controller to lead no more', async () => !(await leads(controller)));
   const restarts = (kind: string) => controller.metric('archaware_watch_restarts_total', { kind });
   /** Lines at the level that is the default; the tests let it log more, to see why. */
   const told = () => controller.logs().filter((line) => !line.includes('"level":"debug"'));

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
-import { arrangeHelm, CHART_PATH, type Helm } from '../e2e/support/helm.ts';
+import { arrangeHelm, CHART_PATH, type Helm, RELEASE } from '../e2e/support/helm.ts';
 import { streamPods } from '../e2e/support/pod-stream.ts';
 import { isTrusted, passedUnreviewed, reviewsPods } from '../e2e/support/real-checks.ts';
 import { needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
@@ -42,9 +42,8 @@ describe('a rolling restart on a busy real node', function () {
       webhook: { enabled: true },
       registries: { insecure: [world.registry.nodeHost] },
     };
-    const install = ['install', 'archaware', '--namespace', 'archaware', CHART_PATH, '--create-namespace'];
-    const installed = await helm.run([...install, '--wait', '--timeout', '2m'], { image: await real.image(), config });
-    expect(installed.code, installed.stderr).to.equal(0);
+    const install = ['install', ...RELEASE, CHART_PATH, '--create-namespace', '--wait', '--timeout', '2m'];
+    await helm.must(install, { image: await real.image(), config });
     await world.eventually('every webhook to have a caBundle', () => isTrusted(world));
     for (const name of [BUSY, STREAM]) await world.namespace(name);
     await world.eventually('a new pod to be reviewed', () => reviewsPods(world, STREAM, image));

@@ -3,13 +3,12 @@ import { expect } from 'chai';
 import { type Cluster, startCluster } from '../../hack/cluster/cluster.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { ManifestObject } from '../../hack/manifests/kustomize.ts';
-import { arrangeHelm, CHART_PATH, type Helm, objectsIn } from '../e2e/support/helm.ts';
+import { arrangeHelm, CHART_PATH, type Helm, objectsIn, RELEASE } from '../e2e/support/helm.ts';
 import { WEBHOOKS } from '../support/webhook.ts';
 import { argoDifferences, needsClients } from './support/clients.ts';
 
 const MANIFESTS = new URL('../../manifests/', import.meta.url);
 const DEPLOYMENT = '/apis/apps/v1/namespaces/archaware/deployments/archaware-controller';
-const RELEASE = ['archaware', '--namespace', 'archaware'];
 const VALUES = { config: { placement: { mode: 'both' }, webhook: { enabled: true } } };
 const SCALE = ['-n', 'archaware', 'scale', 'deployment/archaware-controller'];
 /** Without a leader nothing runs: what the leader writes is written here, under its field manager. */
@@ -68,32 +67,26 @@ describe("archaware's own objects, beside the programs that install them, in thi
         await helm.run(['uninstall', ...RELEASE, '--no-hooks']);
         await helm.remove();
       });
-      const helmed = async (args: readonly string[], values?: unknown) => {
-        const { code, stdout, stderr } = await helm.run(args, values);
-        expect(code, stdout + stderr).to.equal(0);
-        return stdout;
-      };
-
       it('installs without a path, and upgrades leave alone what the leader wrote', async () => {
-        await helmed(['install', ...RELEASE, CHART_PATH], VALUES);
+        await helm.must(['install', ...RELEASE, CHART_PATH], VALUES);
         expect(await called()).to.deep.equal(both(undefined, false));
         await leaderWrites('/mutate/one');
-        await helmed(['upgrade', ...RELEASE, CHART_PATH], VALUES);
-        await helmed(['upgrade', ...RELEASE, CHART_PATH], { ...VALUES, replicas: 3 });
+        await helm.must(['upgrade', ...RELEASE, CHART_PATH], VALUES);
+        await helm.must(['upgrade', ...RELEASE, CHART_PATH], { ...VALUES, replicas: 3 });
         expect([await called(), await replicas()]).to.deep.equal([both('/mutate/one'), 3]);
       });
 
       it('goes back to any revision after the leader has renewed the path, and leaves it alone', async () => {
         await leaderWrites('/mutate/two');
         for (const revision of ['2', '1', '3']) {
-          await helmed(['rollback', ...RELEASE, revision]);
+          await helm.must(['rollback', ...RELEASE, revision]);
           expect(await called(), revision).to.deep.equal(both('/mutate/two'));
         }
         expect(await replicas()).to.equal(3);
       });
 
       it('has no difference that Argo CD sees', async () => {
-        const objects = objectsIn(await helmed(['get', 'manifest', ...RELEASE]));
+        const objects = objectsIn(await helm.must(['get', 'manifest', ...RELEASE]));
         expect(objects.map(({ kind }) => kind)).to.include.members(['MutatingAdmissionPolicy', 'Deployment']);
         for (const serverSideDiff of [false, true]) {
           expect(await argoDifferences(cluster, objects, { serverSideDiff })).to.deep.equal({});
@@ -103,10 +96,10 @@ describe("archaware's own objects, beside the programs that install them, in thi
       it('upgrades after the emergency, which brings back the replicas and the webhook', async () => {
         await kubectl([...SCALE, '--replicas=0']);
         await kubectl(['delete', 'mutatingwebhookconfiguration', 'archaware-controller']);
-        await helmed(['upgrade', ...RELEASE, CHART_PATH], { ...VALUES, replicas: 3 });
+        await helm.must(['upgrade', ...RELEASE, CHART_PATH], { ...VALUES, replicas: 3 });
         expect([await called(), await replicas()]).to.deep.equal([both(undefined, false), 3]);
         await leaderWrites('/mutate/three');
-        await helmed(['upgrade', ...RELEASE, CHART_PATH], { ...VALUES, replicas: 2 });
+        await helm.must(['upgrade', ...RELEASE, CHART_PATH], { ...VALUES, replicas: 2 });
         expect([await called(), await replicas()]).to.deep.equal([both('/mutate/three'), 2]);
       });
     });

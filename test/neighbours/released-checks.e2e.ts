@@ -1,10 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
-import { binaries } from '../../hack/cluster/spawn.ts';
+import { attempt, tool } from '../../hack/programs.ts';
 import { signKeyless, type Trust } from './support/keyless.ts';
 import { CANDIDATES, needsReleaseTools, pushCandidates } from './support/released.ts';
 
@@ -35,10 +31,8 @@ describe('the checks of docs/verify.md, with an identity', function () {
   async function cosign(command: readonly string[], tag: string, version = 'v0.2.0') {
     const identity = ['--certificate-identity', `${WORKFLOW}/${version}`, ...ISSUER];
     const args = [...command, '--trusted-root', trust.trustedRoot, ...identity, image(tag)];
-    const child = spawn(join(binaries(), 'release/cosign'), args, { stdio: ['ignore', 'ignore', 'pipe'] });
-    const ended = once(child, 'close');
-    const [stderr] = await Promise.all([text(child.stderr), ended]);
-    return { passed: child.exitCode === 0, stderr };
+    const { code, stderr } = await attempt(tool('cosign'), args);
+    return { passed: code === 0, stderr };
   }
   const signature = ['verify-attestation', '--type', 'https://sigstore.dev/cosign/sign/v1'];
   const provenance = ['verify-attestation', '--type', 'slsaprovenance1'];

@@ -66,8 +66,17 @@ async function copyPath(): Promise<string> {
 
 const crane = (...args: readonly string[]) => run([join(binaries(), 'crane')], ...args, '--insecure');
 
-/** Builds the project's image as people do, on a base image of this machine's Node.js, and pushes it to a host of 127.0.0.1. */
+/** Builds the project's image as people do, and pushes it to a host of 127.0.0.1. */
 async function buildProjectImage(directory: string, host: string): Promise<ProjectImage> {
+  const { checkout, environment } = await prepareBuild(directory, host);
+  const said = await runWith(environment, [join(checkout, 'hack/build.sh')], 'team', 'real');
+  const [, repository, digest] = /^(\S+):real@(sha256:[0-9a-f]{64})\s*$/.exec(said) ?? [];
+  if (repository === undefined || digest === undefined) throw new Error(`hack/build.sh printed ${said}`);
+  return { repository, digest };
+}
+
+/** Pushes a base image of this machine's Node.js, and clones the last commit; `environment` is what hack/build.sh needs. */
+export async function prepareBuild(directory: string, host: string) {
   const scratch = join(directory, 'scratch');
   const checkout = join(directory, 'checkout');
   const storage = join(directory, 'storage');
@@ -87,8 +96,5 @@ async function buildProjectImage(directory: string, host: string): Promise<Proje
     ...{ TMPDIR: scratch, BUILDAH_ISOLATION: 'chroot', CONTAINERS_REGISTRIES_CONF: registries },
     ...{ BASE_IMAGE: base, DOCKER_REGISTRY: host },
   };
-  const said = await runWith(environment, [join(checkout, 'hack/build.sh')], 'team', 'real');
-  const [, repository, digest] = /^(\S+):real@(sha256:[0-9a-f]{64})\s*$/.exec(said) ?? [];
-  if (repository === undefined || digest === undefined) throw new Error(`hack/build.sh printed ${said}`);
-  return { repository, digest };
+  return { base, checkout, environment };
 }

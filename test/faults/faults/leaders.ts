@@ -1,16 +1,15 @@
 /** Leaders end, sleep, and meet. */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Replica } from '../../e2e/support/replicas.ts';
+import { leads } from '../../support/running.ts';
 import type { Fault, Scene } from '../support/harness.ts';
 import { LEASE_SECONDS } from '../support/lab.ts';
-import type { Replica } from '../support/replicas.ts';
 import { amount, isLease, seconds } from '../support/ways.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
 
 const leaderOf = ({ lab }: Pick<Scene, 'lab'>): Promise<Replica> =>
   lab.eventually('one leader', () => lab.replicas.leader());
-
-const leads = async ({ controller }: Replica) => (await controller.metric('archaware_leader')) === 1;
 
 /** Longer than the Lease lasts. */
 const beyond = ({ dice }: Pick<Scene, 'dice'>) => dice.whole(LEASE_SECONDS * 1_200, LEASE_SECONDS * 2_500);
@@ -67,7 +66,10 @@ export const leaders: readonly Fault[] = [
       const added = load.add(dice.whole(4, 8));
       const others = lab.replicas.all().filter((replica) => replica !== leader);
       const both = await lab.eventually('the other one to lead', async () => {
-        const [own, other] = await Promise.all([leads(leader), Promise.all(others.map(leads))]);
+        const [own, other] = await Promise.all([
+          leads(leader.controller),
+          Promise.all(others.map(({ controller }) => leads(controller))),
+        ]);
         return other.includes(true) && (own ? 'both led' : 'one led');
       });
       await added;

@@ -2,10 +2,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
+import type { ReplicaOptions } from '../../e2e/support/replicas.ts';
 import { type Control, createControl } from '../support/control.ts';
 import type { Fault, Scene } from '../support/harness.ts';
 import type { Lab } from '../support/lab.ts';
-import type { ReplicaOptions } from '../support/replicas.ts';
 import { amount, seconds } from '../support/ways.ts';
 
 const API = 'api.faults.test';

@@ -2,8 +2,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Replica } from '../../e2e/support/replicas.ts';
 import type { Lab } from './lab.ts';
-import type { Replica } from './replicas.ts';
 
 export type Moves = {
   /** Added to the wall clock. Milliseconds. */

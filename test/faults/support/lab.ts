@@ -1,5 +1,6 @@
 /** A cluster with objects of others, a registry that can fail, and replicas of the built controller. */
 import { type Cluster, startCluster } from '../../../hack/cluster/cluster.ts';
+import { createReplicas, type Replicas } from '../../e2e/support/replicas.ts';
 import { type EmbeddedCluster, startEmbeddedCluster } from '../../simulator/embedded-cluster.ts';
 import { at, type JsonObject, object, objects, text } from '../../simulator/json.ts';
 import { RESOURCES } from '../../simulator/objects/resources.ts';
@@ -11,7 +12,7 @@ import { type Components, createComponents } from './components.ts';
 import type { Dice } from './dice.ts';
 import { type Foreign, foreignOf, isCompared, isMadeByUs, isOfStatus, keyOf } from './foreign.ts';
 import { createLoad, type Load } from './load.ts';
-import { createReplicas, type Replicas } from './replicas.ts';
+
 import { KIND_LABEL, wrongTaints, wrongTolerations } from './rules.ts';
 
 export type Lab = {

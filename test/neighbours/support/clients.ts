@@ -1,12 +1,10 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { Cluster } from '../../../hack/cluster/cluster.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { binaries } from '../../../hack/cluster/spawn.ts';
+import { attempt } from '../../../hack/programs.ts';
 import type { Helm } from '../../e2e/support/helm.ts';
 import type { LiveWorld } from '../../e2e/support/world.ts';
 import type { KubernetesObject } from '../../support/workloads.ts';
@@ -59,12 +57,8 @@ export function kubectlClient(world: LiveWorld, ...flags: readonly string[]): Cl
 
 /** Helm with a chart that prints its values. `goBack`: the flag with which a failed upgrade is rolled back. */
 export function helmClient(name: string, helm: Helm, goBack: string): Client {
-  const run = async (namespace: string, args: readonly string[], objects?: readonly KubernetesObject[]) => {
-    const values = objects === undefined ? undefined : { objects };
-    const { code, stdout, stderr } = await helm.run(['--namespace', namespace, ...args], values);
-    if (code !== 0) throw new Error(stdout + stderr);
-    return stdout;
-  };
+  const run = (namespace: string, args: readonly string[], objects?: readonly KubernetesObject[]) =>
+    helm.must(['--namespace', namespace, ...args], objects && { objects });
   const last = async (namespace: string) => {
     const history: unknown = JSON.parse(await run(namespace, ['history', RELEASE, '--output', 'json']));
     return Array.isArray(history) ? history.at(-1) : undefined;
@@ -159,10 +153,7 @@ async function ask(program: string, input: object): Promise<unknown> {
 
 /** Runs a program that takes JSON and prints JSON. Throws with what it printed if it failed. */
 async function run(program: string, input: object): Promise<{ readonly printed: unknown; readonly log: string }> {
-  const child = spawn(join(binaries(), program));
-  const closed = once(child, 'close');
-  child.stdin.on('error', () => undefined).end(JSON.stringify(input));
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
-  if (child.exitCode !== 0) throw new Error(`${program}: ${stderr}`);
+  const { code, stdout, stderr } = await attempt(join(binaries(), program), [], { input: JSON.stringify(input) });
+  if (code !== 0) throw new Error(`${program}: ${stderr}`);
   return { printed: stdout.trim() === '' ? {} : JSON.parse(stdout), log: stderr };
 }

@@ -1,8 +1,8 @@
 /** The replicas of the built controller, each behind a proxy of its own. */
 
-import { type ApiProxy, startApiProxy, type Upstream } from '../../e2e/support/api-proxy.ts';
 import { startController } from '../../support/controller-process.ts';
-import type { RunningController } from '../../support/running.ts';
+import { leads, type RunningController } from '../../support/running.ts';
+import { type ApiProxy, startApiProxy, type Upstream } from './api-proxy.ts';
 
 export type Replica = { readonly controller: RunningController; readonly proxy: ApiProxy };
 
@@ -60,8 +60,8 @@ export function createReplicas(upstream: Upstream, kubeconfig: string, flags: re
     start,
     end,
     async leader() {
-      const leads = await Promise.all(running.map(({ controller }) => controller.metric('archaware_leader')));
-      const leading = running.filter((_replica, index) => leads[index] === 1);
+      const states = await Promise.all(running.map(({ controller }) => leads(controller)));
+      const leading = running.filter((_replica, index) => states[index]);
       return leading.length === 1 ? leading[0] : undefined;
     },
     async keep(count) {
