@@ -19,7 +19,6 @@ import type { LiveWorld } from './world.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const KEEP = 'archaware-keep';
-const STRICT = `${KEEP}-strict`;
 const NS = 'kept';
 const images = ['registry.example.com/app:1'];
 const theirs = { key: 'dedicated', operator: 'Equal', value: 'gpu', effect: 'NoSchedule' };
@@ -91,118 +90,115 @@ const LET_THROUGH: readonly Row[] = [
  * shows where the policy should let an update through.
  */
 export function describeKeep(worldOf: () => LiveWorld): void {
-  for (const failurePolicy of ['Ignore', 'Fail'] as const) {
-    describe(`the policy that keeps tolerations in DaemonSets, with the failure policy ${failurePolicy}`, () => {
-      let world: LiveWorld;
-      const path = (name: string) => pathOf('DaemonSet', NS, name);
-      const dryRun = (name: string, patch: Row[1], manager = 'helm') =>
-        world.cluster.request('PATCH', `${path(name)}?dryRun=All&fieldManager=${manager}`, patch);
-      const outcome = async (name: string, patch: Row[1], manager?: string) => {
-        const body = expectSuccess('the dry run', await dryRun(name, patch, manager));
-        return { left: tolerations(at(body, 'spec', 'template')), record: annotation(body, NOTES) };
-      };
-      const isKept = async () => (await outcome('served', [remove(list)])).left.length === OURS.length;
+  describeBoth(KEEP, 'the policy that keeps tolerations in DaemonSets', worldOf, (worldNow) => {
+    const path = (name: string) => pathOf('DaemonSet', NS, name);
+    const dryRun = (name: string, patch: Row[1], manager = 'helm') =>
+      worldNow().cluster.request('PATCH', `${path(name)}?dryRun=All&fieldManager=${manager}`, patch);
+    const outcome = async (name: string, patch: Row[1], manager?: string) => {
+      const body = expectSuccess('the dry run', await dryRun(name, patch, manager));
+      return { left: tolerations(at(body, 'spec', 'template')), record: annotation(body, NOTES) };
+    };
+    const isKept = async () => (await outcome('served', [remove(list)])).left.length === OURS.length;
+    const prepare = async (world: LiveWorld) => {
+      await world.namespace(NS);
+      const spec = { nodeSelector: { 'example.com/nowhere': 'yes' } };
+      const served = [theirs, own('amd64'), own('arm64')];
+      await world.create(
+        daemonSet(NS, 'served', { images, tolerations: served, spec }),
+        daemonSet(NS, 'other', { images, tolerations: served, spec }),
+      );
+      await world.patch('DaemonSet', NS, 'served', { metadata: { annotations: { [NOTES]: RECORD } } });
+    };
 
-      before(async () => {
-        world = worldOf();
-        if (failurePolicy === 'Ignore') {
-          await world.namespace(NS);
-          const spec = { nodeSelector: { 'example.com/nowhere': 'yes' } };
-          const served = [theirs, own('amd64'), own('arm64')];
-          await world.create(
-            daemonSet(NS, 'served', { images, tolerations: served, spec }),
-            daemonSet(NS, 'other', { images, tolerations: served, spec }),
-          );
-          await world.patch('DaemonSet', NS, 'served', { metadata: { annotations: { [NOTES]: RECORD } } });
-        } else {
-          await world.cluster.request('DELETE', `${ADMISSION}/mutatingadmissionpolicybindings/${KEEP}`);
-          await world.eventually('the policy to be gone', async () => !(await isKept()));
-          await world.cluster.apply((await keepObjects()).strict);
-        }
-        await world.eventually('the policy to be in force', isKept);
+    for (const [title, patch, left, record] of CORRECTED) {
+      it(`corrects an update that ${title}`, async () => {
+        expect(await outcome('served', patch)).to.deep.equal({ left, record });
       });
-      after(async () => {
-        if (failurePolicy === 'Ignore') return;
-        await world.cluster.request('DELETE', `${ADMISSION}/mutatingadmissionpolicybindings/${STRICT}`);
-        await world.cluster.request('DELETE', `${ADMISSION}/mutatingadmissionpolicies/${STRICT}`);
-        await world.eventually('the stricter policy to be gone', async () => !(await isKept()));
-        await world.cluster.apply((await keepObjects()).shipped);
-        await world.eventually('the policy to be in force again', isKept);
+    }
+    for (const [title, patch, left, record] of LET_THROUGH) {
+      it(`leaves an update as it is that ${title}`, async () => {
+        expect(await outcome('served', patch)).to.deep.equal({ left, record });
       });
-
-      for (const [title, patch, left, record] of CORRECTED) {
-        it(`corrects an update that ${title}`, async () => {
-          expect(await outcome('served', patch)).to.deep.equal({ left, record });
-        });
-      }
-      for (const [title, patch, left, record] of LET_THROUGH) {
-        it(`leaves an update as it is that ${title}`, async () => {
-          expect(await outcome('served', patch)).to.deep.equal({ left, record });
-        });
-      }
-      it('leaves the updates of archaware as they are, and DaemonSets without a record', async () => {
-        const drops = [remove(list), remove(notes)];
-        expect(await outcome('served', drops, 'archaware-controller')).to.deep.equal({ left: [], record: undefined });
-        expect(await outcome('other', [remove(list)])).to.deep.equal({ left: [], record: undefined });
-      });
+    }
+    it('leaves the updates of archaware as they are, and DaemonSets without a record', async () => {
+      const drops = [remove(list), remove(notes)];
+      expect(await outcome('served', drops, 'archaware-controller')).to.deep.equal({ left: [], record: undefined });
+      expect(await outcome('other', [remove(list)])).to.deep.equal({ left: [], record: undefined });
     });
-  }
+    return { isKept, prepare };
+  });
 }
 
 /** Describes the policy that keeps archaware's tolerations in pods, as it is and with the failure policy Fail. */
 export function describeKeepPods(worldOf: () => LiveWorld): void {
-  const name = 'archaware-keep-pods';
   const namespace = 'kept-pods';
-  for (const failurePolicy of ['Ignore', 'Fail'] as const) {
-    describe(`the policy that keeps tolerations in pods, with the failure policy ${failurePolicy}`, () => {
-      let world: LiveWorld;
-      const send = async (patch: Row[1], manager = 'kubectl') => {
-        const path = `${pathOf('Pod', namespace, 'bare')}?dryRun=All&fieldManager=${manager}`;
-        const { status, body } = await world.cluster.request('PATCH', path, patch);
-        return status === 200 ? tolerations(body).filter((text) => !text.startsWith('node.kubernetes.io/')) : status;
-      };
-      const onlyTheirs = [replace('/spec/tolerations', [theirs])];
-      const kept = ['dedicated=gpu:NoSchedule', ...OURS];
-      const isKept = async () => JSON.stringify(await send(onlyTheirs)) === JSON.stringify(kept);
+  describeBoth(`${KEEP}-pods`, 'the policy that keeps tolerations in pods', worldOf, (worldNow) => {
+    const send = async (patch: Row[1], manager = 'kubectl') => {
+      const path = `${pathOf('Pod', namespace, 'bare')}?dryRun=All&fieldManager=${manager}`;
+      const { status, body } = await worldNow().cluster.request('PATCH', path, patch);
+      return status === 200 ? tolerations(body).filter((text) => !text.startsWith('node.kubernetes.io/')) : status;
+    };
+    const onlyTheirs = [replace('/spec/tolerations', [theirs])];
+    const kept = ['dedicated=gpu:NoSchedule', ...OURS];
+    const isKept = async () => JSON.stringify(await send(onlyTheirs)) === JSON.stringify(kept);
+    const prepare = async (world: LiveWorld) => {
+      await world.namespace(namespace);
+      const spec = { nodeSelector: { 'example.com/nowhere': 'yes' } };
+      await world.create(pod(namespace, 'bare', { images, tolerations: [theirs, own('amd64'), own('arm64')], spec }));
+    };
 
+    it('corrects an update that drops them, some of them, or all tolerations', async () => {
+      expect(await send(onlyTheirs)).to.deep.equal(kept);
+      expect(await send([replace('/spec/tolerations', [theirs, own('arm64')])])).to.have.members(kept);
+      expect(await send({ spec: { tolerations: null } })).to.equal(422);
+    });
+    it('leaves other updates as they are, and those of archaware', async () => {
+      expect(await send({ metadata: { labels: { changed: 'yes' } } })).to.deep.equal(kept);
+      expect(await send([replace('/spec/tolerations', [own('amd64'), own('arm64')])])).to.equal(422);
+      expect(await send(onlyTheirs, 'archaware-controller')).to.equal(422);
+    });
+    return { isKept, prepare };
+  });
+}
+
+/** What is there before the first test of a policy, and whether the policy corrects an update of it. */
+type Kept = { readonly prepare: (world: LiveWorld) => Promise<void>; readonly isKept: () => Promise<boolean> };
+
+/** Describes a policy as it is shipped, and then with the failure policy Fail. */
+function describeBoth(
+  name: string,
+  what: string,
+  worldOf: () => LiveWorld,
+  tests: (world: () => LiveWorld) => Kept,
+): void {
+  for (const failurePolicy of ['Ignore', 'Fail'] as const) {
+    describe(`${what}, with the failure policy ${failurePolicy}`, () => {
+      const { prepare, isKept } = tests(worldOf);
+      const remove = async (kind: string, policy: string) =>
+        worldOf().cluster.request('DELETE', `${ADMISSION}/${kind}/${policy}`);
       before(async () => {
-        world = worldOf();
-        if (failurePolicy === 'Ignore') {
-          await world.namespace(namespace);
-          const spec = { nodeSelector: { 'example.com/nowhere': 'yes' } };
-          await world.create(
-            pod(namespace, 'bare', { images, tolerations: [theirs, own('amd64'), own('arm64')], spec }),
-          );
-        } else {
-          await world.cluster.request('DELETE', `${ADMISSION}/mutatingadmissionpolicybindings/${name}`);
-          await world.eventually('the policy to be gone', async () => !(await isKept()));
-          await world.cluster.apply((await keepObjects(name)).strict);
+        if (failurePolicy === 'Ignore') await prepare(worldOf());
+        else {
+          await remove('mutatingadmissionpolicybindings', name);
+          await worldOf().eventually('the policy to be gone', async () => !(await isKept()));
+          await worldOf().cluster.apply((await keepObjects(name)).strict);
         }
-        await world.eventually('the policy to be in force', isKept);
+        await worldOf().eventually('the policy to be in force', isKept);
       });
       after(async () => {
         if (failurePolicy === 'Ignore') return;
-        await world.cluster.request('DELETE', `${ADMISSION}/mutatingadmissionpolicybindings/${name}-strict`);
-        await world.cluster.request('DELETE', `${ADMISSION}/mutatingadmissionpolicies/${name}-strict`);
-        await world.cluster.apply((await keepObjects(name)).shipped);
-      });
-
-      it('corrects an update that drops them, some of them, or all tolerations', async () => {
-        expect(await send(onlyTheirs)).to.deep.equal(kept);
-        expect(await send([replace('/spec/tolerations', [theirs, own('arm64')])])).to.have.members(kept);
-        expect(await send({ spec: { tolerations: null } })).to.equal(422);
-      });
-      it('leaves other updates as they are, and those of archaware', async () => {
-        expect(await send({ metadata: { labels: { changed: 'yes' } } })).to.deep.equal(kept);
-        expect(await send([replace('/spec/tolerations', [own('amd64'), own('arm64')])])).to.equal(422);
-        expect(await send(onlyTheirs, 'archaware-controller')).to.equal(422);
+        await remove('mutatingadmissionpolicybindings', `${name}-strict`);
+        await remove('mutatingadmissionpolicies', `${name}-strict`);
+        await worldOf().eventually('the stricter policy to be gone', async () => !(await isKept()));
+        await worldOf().cluster.apply((await keepObjects(name)).shipped);
+        await worldOf().eventually('the policy to be in force again', isKept);
       });
     });
   }
 }
 
 /** A policy and its binding as they are shipped, and under another name with the failure policy Fail. */
-async function keepObjects(name = KEEP): Promise<{ shipped: string; strict: string }> {
+async function keepObjects(name: string): Promise<{ shipped: string; strict: string }> {
   const found = parseAllDocuments(await manifestWithoutDeployment())
     .map((document): unknown => document.toJS())
     .filter((object) => nameOf(object) === name);
