@@ -2,19 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { binaries } from '../../hack/cluster/spawn.ts';
-import {
-  type Content,
-  content,
-  descriptorOf,
-  type ImageFixture,
-  MEDIA_TYPES,
-  programImage,
-} from '../../testimg/build.ts';
-import { pushFixtures } from '../../testimg/push.ts';
+import { type Content, descriptorOf, type ImageFixture, programImage } from '../../testimg/build.ts';
 import { type Harness, startResolver } from '../oci/server.ts';
 import { pod } from '../support/workloads.ts';
-import { eventuallyPulled, needsRealNode } from './support/real-node.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { eventuallyPulled, indexOf, needsRealNode, pushIndexes, startNodeWorld } from './support/real-node.ts';
+import type { LiveWorld } from './support/world.ts';
 
 const NAMESPACE = 'pulls';
 const REFUSED =
@@ -108,16 +100,12 @@ describe('what containerd pulls on a real node', function () {
 
   before(async function () {
     needsRealNode(this);
-    world = await startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] });
-    const { cluster, registry } = world;
-    const { node } = cluster;
-    if (node === undefined) throw new Error('the cluster has no node');
+    const started = await startNodeWorld();
+    ({ world } = started);
+    const [{ node }, { registry }] = [started, world];
     own = node.architecture;
     harness = startResolver([registry.host]);
-    const fixtures = await fixturesOf(own);
-    const target = { registry: registry.host, repository: 'app', insecure: true };
-    const { skipped } = await pushFixtures({ ...target, fixtures });
-    expect(skipped, 'indexes that the registry refuses').to.deep.equal([]);
+    await pushIndexes(registry, await imagesOf(own));
     await world.namespace(NAMESPACE);
     const spec = { nodeName: node.name, restartPolicy: 'Never' };
     await world.create(
@@ -146,9 +134,7 @@ describe('what containerd pulls on a real node', function () {
 });
 
 /** Returns an index for each row, with its name as the tag. */
-async function fixturesOf(
-  own: 'amd64' | 'arm64',
-): Promise<{ tag: string; build: () => ImageFixture; refusable: string }[]> {
+async function imagesOf(own: 'amd64' | 'arm64'): Promise<{ tag: string; image: ImageFixture }[]> {
   const other = own === 'amd64' ? 'arm64' : 'amd64';
   const program = await readFile(join(binaries(), 'node', `pod-${own}`));
   return rows(own).map(({ name, entries, isAlone }) => {
@@ -168,14 +154,13 @@ async function fixturesOf(
       return image(text, { platform: { os: 'linux', architecture, variant }, ...more });
     };
     const index: Parts['index'] = (list) => {
-      const body = JSON.stringify({ schemaVersion: 2, mediaType: MEDIA_TYPES.ociIndex, manifests: list });
-      const made = content(MEDIA_TYPES.ociIndex, Buffer.from(body));
+      const made = indexOf(list);
       manifests.push(made);
       return descriptorOf(made);
     };
     const list = entries({ own, other, image, named, index });
     index(isAlone ? list : [...list, named(other)]);
     const root = manifests.at(-1) ?? expect.fail(name);
-    return { tag: name, build: () => ({ root, manifests, blobs }), refusable: 'an unusual index' };
+    return { tag: name, image: { root, manifests, blobs } };
   });
 }

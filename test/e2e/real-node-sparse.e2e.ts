@@ -8,12 +8,11 @@ import { binaries } from '../../hack/cluster/spawn.ts';
 import { createHostsDirectory } from '../../src/oci/endpoints/hosts-directory.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import { content, descriptorOf, type ImageFixture, MEDIA_TYPES, programImage } from '../../testimg/build.ts';
-import { pushFixtures } from '../../testimg/push.ts';
+import { type Content, descriptorOf, programImage } from '../../testimg/build.ts';
 import { type Harness, startResolver } from '../oci/server.ts';
 import { pod } from '../support/workloads.ts';
-import { eventuallyPulled, needsRealNode } from './support/real-node.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { eventuallyPulled, indexOf, needsRealNode, pushIndexes, startNodeWorld } from './support/real-node.ts';
+import type { LiveWorld } from './support/world.ts';
 
 const NAMESPACE = 'sparse';
 const REPOSITORY = 'app';
@@ -45,15 +44,12 @@ describe('what containerd pulls through a mirror that lacks platforms, on a real
   let pulled: ReadonlyMap<string, { readonly isPulled: boolean; readonly message: string }>;
   before(async function () {
     needsRealNode(this);
-    world = await startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] });
-    const { cluster, registry: source } = world;
-    const { node } = cluster;
-    if (node === undefined) throw new Error('the cluster has no node');
+    const started = await startNodeWorld();
+    ({ world } = started);
+    const [{ node }, { registry: source }] = [started, world];
     own = node.architecture;
     const images = await imagesOf(own);
-    const fixtures = images.map(({ row, fixture }) => ({ tag: nameOf(row), build: () => fixture, refusable: 'never' }));
-    const { skipped } = await pushFixtures({ registry: source.host, repository: REPOSITORY, insecure: true, fixtures });
-    expect(skipped).to.deep.equal([]);
+    await pushIndexes(source, images);
     mirror = await startRegistry({ contentsOf: source, node, directory: join(node.directory, 'mirror') });
     for (const { row, digest } of images) {
       if (row.holder !== 'mirror') await remove(mirror, digest);
@@ -127,7 +123,7 @@ async function writeHosts(directory: string, source: string, mirror: string): Pr
 }
 
 /** Returns an index for each row, with an image for the node and one for another architecture, and the digest of the first. */
-async function imagesOf(own: 'amd64' | 'arm64'): Promise<{ row: Row; fixture: ImageFixture; digest: string }[]> {
+async function imagesOf(own: 'amd64' | 'arm64') {
   const other = own === 'amd64' ? 'arm64' : 'amd64';
   const program = await readFile(join(binaries(), 'node', `pod-${own}`));
   return ROWS.map((row) => {
@@ -135,18 +131,14 @@ async function imagesOf(own: 'amd64' | 'arm64'): Promise<{ row: Row; fixture: Im
     const unique = Buffer.concat([program, Buffer.from(nameOf(row))]);
     const [mine, others] = [own, other].map((architecture) => programImage({ os: 'linux', architecture }, unique));
     if (mine === undefined || others === undefined) throw new Error('two images are made');
-    const index = (manifests: readonly object[]) =>
-      content(
-        MEDIA_TYPES.ociIndex,
-        Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: MEDIA_TYPES.ociIndex, manifests })),
-      );
-    const entry = (root: ReturnType<typeof content>, architecture: string) => ({
+    const entry = (root: Content, architecture: string) => ({
       ...descriptorOf(root),
       platform: { os: 'linux', architecture },
     });
-    const inner = index([entry(mine.root, own)]);
-    const root = index([entry(row.isNested ? inner : mine.root, own), entry(others.root, other)]);
+    const inner = indexOf([entry(mine.root, own)]);
+    const root = indexOf([entry(row.isNested ? inner : mine.root, own), entry(others.root, other)]);
     const manifests = [...mine.manifests, ...others.manifests, ...(row.isNested ? [inner] : []), root];
-    return { row, fixture: { root, manifests, blobs: [...mine.blobs, ...others.blobs] }, digest: mine.root.digest };
+    const image = { root, manifests, blobs: [...mine.blobs, ...others.blobs] };
+    return { row, tag: nameOf(row), image, digest: mine.root.digest };
   });
 }

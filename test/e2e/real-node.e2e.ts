@@ -3,12 +3,11 @@ import { at } from '../../hack/cluster/json.ts';
 import { isGoing, isReady, ours, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
 import { deployment, type KubernetesObject, pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm, RELEASE } from './support/helm.ts';
-import { streamPods } from './support/pod-stream.ts';
 import {
   eventuallyOn,
   isTrusted,
   nothingIsLeft,
-  passedUnreviewed,
+  restartUnderStream,
   reviewsPods,
   whatIsThere,
 } from './support/real-checks.ts';
@@ -22,7 +21,6 @@ import {
 } from './support/real-world.ts';
 import type { LiveWorld } from './support/world.ts';
 
-const DEPLOYMENT = 'archaware-controller';
 /** `hack/verify.sh --all` asks for more. */
 const RESTARTS = Number(process.env.ARCHAWARE_RESTARTS || 3);
 const PODS_PER_SECOND = 30;
@@ -136,26 +134,9 @@ describe('a real node, in this order', function () {
     });
 
     it(`lets no pod pass unreviewed in ${RESTARTS} rolling restarts, at ${PODS_PER_SECOND} pods a second`, async () => {
-      const passed = await passedUnreviewed(world);
-      const stream = streamPods(world, ns, images.get(`index-${other}`) ?? '', PODS_PER_SECOND);
-      const restarting = restart(RESTARTS);
-      await restarting.catch(() => undefined);
-      const { created, unreviewed } = await stream.stop();
-      await restarting;
-      console.log(`        ${RESTARTS} restarts, ${created} pods, ${unreviewed.length} unreviewed`);
-      expect((await passedUnreviewed(world)).slice(passed.length)).to.deep.equal([]);
-      expect(unreviewed).to.deep.equal([]);
+      const image = images.get(`index-${other}`) ?? '';
+      await restartUnderStream(real, { restarts: RESTARTS, namespace: ns, image, perSecond: PODS_PER_SECOND });
     }).timeout(60_000 + RESTARTS * 120_000);
-
-    async function restart(times: number): Promise<void> {
-      for (let count = 0; count < times; count += 1) {
-        await real.kubectl('-n', 'archaware', 'rollout', 'restart', `deployment/${DEPLOYMENT}`);
-        await real.kubectl('-n', 'archaware', 'rollout', 'status', `deployment/${DEPLOYMENT}`, '--timeout=2m');
-      }
-      // The next restart begins while a replica of the last one still ends, as in the hands of somebody in a hurry.
-      const old = async () => (await world.list('Pod', 'archaware')).filter(isGoing);
-      await eventually('the old replicas to be gone', async () => (await old()).length === 0);
-    }
 
     it('is uninstalled as the documents say, and leaves nothing', async () => {
       await real.block('docs/operating.md', 'main.js clean --dry-run');

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../../hack/cluster/json.ts';
-import { FIXTURES } from '../../../testimg/fixtures.ts';
 import { nameOf, runs, scheduledOn, tolerations } from '../../support/objects.ts';
 import { leads } from '../../support/running.ts';
 import { deployment, type PodOptions, pod } from '../../support/workloads.ts';
-import { pathOf, type World } from '../../support/world.ts';
+import type { World } from '../../support/world.ts';
+import { crashing, setContainers } from './container-status.ts';
 import type { Start } from './context.ts';
 
 export function describeExplain(start: Start): void {
@@ -37,24 +37,12 @@ export function describeExplain(start: Start): void {
         return runs(found) && scheduledOn(found) === node && found;
       });
     };
-    /** Lets its container die; `pulled`: the fixture whose digest its status names. */
-    const die = async (found: unknown, pulled: string, message: string) => {
-      const digest = FIXTURES.find(({ tag }) => tag === pulled)?.build().root.digest;
-      const repository = world.image(pulled).replace(/:[^:/]*$/, '');
-      const containerStatuses = listAt(found, 'status', 'containerStatuses').map((status) => ({
-        ...(typeof status === 'object' ? status : {}),
-        ...{ ready: false, started: false, restartCount: 1, imageID: `${repository}@${digest}` },
-        state: { waiting: { reason: 'CrashLoopBackOff' } },
-        lastState: { terminated: { exitCode: 1, reason: 'Error', message } },
-      }));
-      await world.patch(`${pathOf('Pod', namespace, nameOf(found))}/status`, { status: { containerStatuses } });
-    };
     /** What the Event of run says before and after what run did about it. */
     const parts = (note: string) => note.split(/; not evicted: pods\.onWrongNode is warn(?: \([^)]*\))?/);
 
     it('of a pod on a wrong node: the same but for what to do, which is the selector that brings it back', async () => {
       const found = await onNode('wrong', 'amd64', 'arm64-1');
-      await die(found, 'amd64', '');
+      await setContainers(world, namespace, found);
       const [seen = '', sets = '?'] = parts(await world.eventuallyEvent(namespace, 'WrongNode', /node arm64-1/));
       const { advice } = await explain(`${namespace}/wrong`);
       expect(advice).to.have.lengthOf(1);
@@ -67,7 +55,7 @@ export function describeExplain(start: Start): void {
 
     it('of an image that states the architecture of its node and does not run there', async () => {
       const found = await onNode('mislabelled', 'amd64', 'amd64-1');
-      await die(found, 'amd64', 'exec /app: exec format error');
+      await setContainers(world, namespace, found, crashing('exec /app: exec format error'));
       const note = await world.eventuallyEvent(namespace, 'WrongNode', /exec format error/);
       const { advice } = await explain(`${namespace}/mislabelled`);
       expect(advice[0]).to.equal(note.replace('; not evicted: ', '; '));

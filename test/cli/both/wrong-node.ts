@@ -1,19 +1,14 @@
 import { expect } from 'chai';
-import { at, listAt } from '../../../hack/cluster/json.ts';
-import { FIXTURES, TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
+import { at } from '../../../hack/cluster/json.ts';
 import { isGoing, nameOf, ours, runs, scheduledOn, tolerations, uidOf } from '../../support/objects.ts';
 import type { RunningController } from '../../support/running.ts';
 import { daemonSet, deployment, type KubernetesObject, pod, statefulSet } from '../../support/workloads.ts';
-import { pathOf, type World } from '../../support/world.ts';
+import type { World } from '../../support/world.ts';
+import { crashing, setContainers } from './container-status.ts';
 import type { Start } from './context.ts';
 
 const METRIC = 'archaware_wrong_node_pods_total';
 const EVERY_ARCHITECTURE = [{ key: 'supported-arch', operator: 'Exists' }];
-/** Of a container that crashes and says why only in its log, as with the default terminationMessagePolicy. */
-const CRASHES = {
-  ...{ ready: false, started: false, restartCount: 1, state: { waiting: { reason: 'CrashLoopBackOff' } } },
-  lastState: { terminated: { exitCode: 1, reason: 'Error' } },
-};
 /** containerd 2.4, an index without the node's platform. */
 const CANNOT_BE_PULLED = {
   ...{ ready: false, started: false, imageID: '' },
@@ -49,17 +44,8 @@ export function describeWrongNode(start: Start): void {
         const found = await only(app);
         return found && scheduledOn(found) === node && found;
       });
-    /** Sets what the status of a pod's containers says; `pulled`: the fixture that was pulled for them. */
-    async function set(found: unknown, more: object = CRASHES, pulled = 'amd64'): Promise<void> {
-      const digest = FIXTURES.find(({ tag }) => tag === pulled)?.build().root.digest;
-      const [host] = world.image(pulled).split('/');
-      const containerStatuses = listAt(found, 'status', 'containerStatuses').map((status) => ({
-        ...(typeof status === 'object' ? status : {}),
-        imageID: `${host}/${TESTIMG_REPOSITORY}@${digest}`,
-        ...more,
-      }));
-      await world.patch(`${pathOf('Pod', namespace, nameOf(found))}/status`, { status: { containerStatuses } });
-    }
+    const set = (found: unknown, status?: object, pulled?: string) =>
+      setContainers(world, namespace, found, status, pulled);
     const counted = (reason: string, action: string) => controller.metric(METRIC, { reason, action });
 
     // What was there before us: nothing keeps pods off a node, and that of the right architecture is cordoned. Everything
@@ -69,10 +55,9 @@ export function describeWrongNode(start: Start): void {
       const amd = [world.image('amd64')];
       await world.patch('Node', '', 'amd64-1', { spec: { unschedulable: true } });
       await world.namespace(namespace);
-      await world.create(
+      const workloads = [
         deployment(namespace, 'moves', { images: amd }),
         statefulSet(namespace, 'moves-too', { images: amd }),
-        budget(namespace, 'guarded'),
         deployment(namespace, 'guarded', { images: amd }),
         deployment(namespace, 'unpullable', { images: amd }),
         deployment(namespace, 'runs', { images: amd }),
@@ -83,22 +68,12 @@ export function describeWrongNode(start: Start): void {
         deployment(namespace, 'tolerant', { images: amd, tolerations: EVERY_ARCHITECTURE }),
         deployment(namespace, 'pinned', { images: amd, spec: { nodeName: 'arm64-1' } }),
         deployment(namespace, 'ignored', { images: amd, labels: { 'archaware.dev/ignore': 'true' } }),
-      );
-      const apps = [
-        'moves',
-        'moves-too',
-        'unpullable',
-        'guarded',
-        'runs',
-        'selective',
-        'tolerant',
-        'pinned',
-        'ignored',
       ];
-      for (const app of apps) {
+      await world.create(budget(namespace, 'guarded'), ...workloads);
+      for (const app of workloads.map(nameOf)) {
         const found = await onNode(app, 'arm64-1');
         uids.set(app, uidOf(found));
-        if (app !== 'runs') await set(found, app === 'unpullable' ? CANNOT_BE_PULLED : CRASHES);
+        if (app !== 'runs') await set(found, app === 'unpullable' ? CANNOT_BE_PULLED : undefined);
       }
       await world.patch('Node', '', 'amd64-1', { spec: { unschedulable: null } });
       controller = await world.run(['--pods.onWrongNode', 'evict']);
@@ -169,8 +144,7 @@ export function describeWrongNode(start: Start): void {
     it('show by an exec format error in their status, where their image claims to run there', async () => {
       await world.create(deployment(namespace, 'mislabelled', { images: [world.image('multi')] }));
       const found = await world.eventually('mislabelled to run', () => only('mislabelled'));
-      const message = 'exec /app: exec format error';
-      await set(found, { ...CRASHES, lastState: { terminated: { exitCode: 255, reason: 'Error', message } } }, 'multi');
+      await set(found, crashing('exec /app: exec format error', 255), 'multi');
       await world.eventuallyEvent(
         namespace,
         'WrongNode',

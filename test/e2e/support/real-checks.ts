@@ -3,11 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, listAt, textAt } from '../../../hack/cluster/json.ts';
-import { nameOf, taints, tolerations } from '../../support/objects.ts';
+import { isGoing, nameOf, taints, tolerations } from '../../support/objects.ts';
 import { WEBHOOKS } from '../../support/webhook.ts';
 import { pod } from '../../support/workloads.ts';
 import { pathOf } from '../../support/world.ts';
-import { isReviewed } from './pod-stream.ts';
+import { isReviewed, streamPods } from './pod-stream.ts';
+import type { RealWorld } from './real-world.ts';
 import type { LiveWorld } from './world.ts';
 
 /** Real containers take longer than what kwok plays, on a machine that others share. */
@@ -69,6 +70,32 @@ export async function nothingIsLeft(world: LiveWorld, { others = [], keepsPods =
   );
   expect(marked.map((one) => `${textAt(one, 'metadata', 'namespace')}/${nameOf(one)}`)).to.deep.equal([]);
   expect((await world.cluster.request('GET', WEBHOOKS)).status).to.equal(404);
+}
+
+/** Restarts the Deployment so often while so many pods a second are created; none may pass without a review. */
+export async function restartUnderStream(
+  { world, kubectl }: RealWorld,
+  { restarts, namespace, image, perSecond }: { restarts: number; namespace: string; image: string; perSecond: number },
+): Promise<void> {
+  const passed = await passedUnreviewed(world);
+  const stream = streamPods(world, namespace, image, perSecond);
+  const rollout = (...words: readonly string[]) =>
+    kubectl('-n', 'archaware', 'rollout', ...words.slice(0, 1), 'deployment/archaware-controller', ...words.slice(1));
+  const restarting = (async () => {
+    for (let count = 0; count < restarts; count += 1) {
+      await rollout('restart');
+      await rollout('status', '--timeout=2m');
+    }
+    // The next restart begins while a replica of the last one still ends, as in the hands of somebody in a hurry.
+    const old = async () => (await world.list('Pod', 'archaware')).filter(isGoing);
+    await eventuallyOn(world)('the old replicas to be gone', async () => (await old()).length === 0);
+  })();
+  await restarting.catch(() => undefined);
+  const { created, unreviewed } = await stream.stop();
+  await restarting;
+  console.log(`        ${restarts} restarts, ${created} pods, ${unreviewed.length} unreviewed`);
+  expect((await passedUnreviewed(world)).slice(passed.length)).to.deep.equal([]);
+  expect(unreviewed).to.deep.equal([]);
 }
 
 /** For a failed test: the nodes, the pods, the Events and the end of the logs. */

@@ -1,7 +1,10 @@
 import { at } from '../../../hack/cluster/json.ts';
 import { missingForNode } from '../../../hack/cluster/node-means.ts';
+import type { Registry } from '../../../hack/cluster/registry.ts';
+import { type Content, content, type ImageFixture, MEDIA_TYPES } from '../../../testimg/build.ts';
+import { pushFixtures } from '../../../testimg/push.ts';
 import { isInstalled } from './programs.ts';
-import type { LiveWorld } from './world.ts';
+import { type LiveWorld, startWorld } from './world.ts';
 
 /**
  * For `before`: skips, with the reason printed, where this machine cannot run a real node, or lacks one of the programs. In CI
@@ -16,6 +19,32 @@ export function needsRealNode(context: Mocha.Context, ...programs: readonly stri
   console.log(`      ${reason}`);
   context.skip();
 }
+
+/** A world with the real node alone, on which nothing is installed. */
+export async function startNodeWorld() {
+  const world = await startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] });
+  const { node } = world.cluster;
+  if (node !== undefined) return { world, node };
+  await world.stop();
+  throw new Error('the cluster has no node');
+}
+
+/** Pushes images under their tags, of which the registry must refuse none. */
+export async function pushIndexes(
+  { host }: Pick<Registry, 'host'>,
+  images: readonly { readonly tag: string; readonly image: ImageFixture }[],
+): Promise<void> {
+  const fixtures = images.map(({ tag, image }) => ({ tag, build: () => image, refusable: 'an unusual index' }));
+  const { skipped } = await pushFixtures({ registry: host, repository: 'app', insecure: true, fixtures });
+  if (skipped.length > 0) throw new Error(`the registry refuses ${skipped.join()}`);
+}
+
+/** An index with these entries. */
+export const indexOf = (manifests: readonly object[]): Content =>
+  content(
+    MEDIA_TYPES.ociIndex,
+    Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: MEDIA_TYPES.ociIndex, manifests })),
+  );
 
 /** Waits until the kubelet has pulled the images of all these pods, or has been refused; by the name of the pod. */
 export async function eventuallyPulled(world: LiveWorld, namespace: string, count: number, refused: RegExp) {
