@@ -15,6 +15,7 @@ import { type Row, tableOf, writeTable } from './support/table.ts';
 /** Longer than Karpenter waits for a pod on the node that it started for it: 20 s, and as long to start another. */
 const LONGER_THAN_A_NOMINATION_S = 40;
 const IGNORED = { labels: { 'archaware.dev/ignore': 'true' } };
+const [AMD, ARM, BOTH] = [['amd64'], ['arm64'], ['amd64', 'arm64']];
 const NO_TOLERATION = /did not tolerate taint.*supported-arch/;
 
 describe('archaware beside Karpenter', function () {
@@ -47,13 +48,17 @@ describe('archaware beside Karpenter', function () {
   };
   const scale = (name: string, replicas: number) =>
     lab.world.patch('Deployment', NAMESPACE, name, { spec: { replicas } });
-  const eventuallyRun = (name: string, ...on: readonly string[]) =>
-    lab.eventually(`${name} to run on ${on.join()}`, async () => {
-      const placed = await lab.placed(name);
-      const isRight = placed.on.every((architecture) => on.includes(architecture));
-      if (placed.running > 0 && placed.running === placed.all && isRight) return placed;
-      throw new Error(JSON.stringify(placed));
-    });
+  /** Where the pods of each workload may run. */
+  async function eventuallyRun(workloads: Readonly<Record<string, readonly string[]>>): Promise<void> {
+    for (const [name, on] of Object.entries(workloads)) {
+      await lab.eventually(`${name} to run on ${on.join()}`, async () => {
+        const placed = await lab.placed(name);
+        const isRight = placed.on.every((architecture) => on.includes(architecture));
+        if (placed.running > 0 && placed.running === placed.all && isRight) return true;
+        throw new Error(JSON.stringify(placed));
+      });
+    }
+  }
   const eventuallyRefused = (name: string) =>
     lab.eventually(`Karpenter to find no NodePool for ${name}`, async () =>
       (await lab.messages(name, 'karpenter')).some(
@@ -83,9 +88,7 @@ describe('archaware beside Karpenter', function () {
       await lab.applyPools(two('taints'));
       const controller = await lab.world.run();
       await create(app('amd', 'amd64', 3), app('arm', 'arm64', 2), app('multi', 'multi', 2));
-      await eventuallyRun('amd', 'amd64');
-      await eventuallyRun('arm', 'arm64');
-      await eventuallyRun('multi', 'amd64', 'arm64');
+      await eventuallyRun({ amd: AMD, arm: ARM, multi: BOTH });
       expect([...new Set(architectures())].sort()).to.deep.equal(['amd64', 'arm64']);
       expect(lab.started()).to.have.lengthOf(2);
       expect(await controller.metric('archaware_nodes_joined_untainted_total')).to.equal(0);
@@ -129,9 +132,7 @@ describe('archaware beside Karpenter', function () {
       ]);
       const released = { spec: { template: { spec: { schedulingGates: null } } } };
       for (const name of ['amd', 'arm', 'multi']) await lab.world.patch('Deployment', NAMESPACE, name, released);
-      await eventuallyRun('amd', 'amd64');
-      await eventuallyRun('arm', 'arm64');
-      await eventuallyRun('multi', 'amd64', 'arm64');
+      await eventuallyRun({ amd: AMD, arm: ARM, multi: BOTH });
       expect(await problems()).to.deep.equal([]);
       row('taints', 'one for both, split by the steps of `plan --pools`', 'amd64, arm64 and both', 'all run');
     });
@@ -151,7 +152,7 @@ describe('archaware beside Karpenter', function () {
       await eventuallyRefused('amd');
       expect(lab.started()).to.deep.equal([]);
       await lab.world.run();
-      await eventuallyRun('amd', 'amd64');
+      await eventuallyRun({ amd: AMD });
       row('taints', 'one each, with its taint', 'amd64, archaware down at first', 'Pending until archaware is back');
     });
 
@@ -159,14 +160,14 @@ describe('archaware beside Karpenter', function () {
       await lab.applyPools(two('taints'));
       await lab.world.run();
       await create(app('amd', 'amd64', 5));
-      await eventuallyRun('amd', 'amd64');
+      await eventuallyRun({ amd: AMD });
       const before = lab.started().length;
       await scale('amd', 1);
       await lab.eventually('one smaller node', async () => {
         const claims = (await lab.nodeClaims()).filter((claim) => !isGoing(claim));
         return lab.started().length > before && claims.length === 1;
       });
-      await eventuallyRun('amd', 'amd64');
+      await eventuallyRun({ amd: AMD });
       expect(new Set(architectures())).to.deep.equal(new Set(['amd64']));
       row('taints', 'one each, with its taint', 'amd64, scaled from 5 to 1', 'run; consolidated');
     });
@@ -211,8 +212,7 @@ describe('archaware beside Karpenter', function () {
       await lab.applyPools(two());
       const onAmd = { spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } };
       await create(app('amd', 'amd64', 2, onAmd), app('multi', 'multi', 2));
-      await eventuallyRun('amd', 'amd64');
-      await eventuallyRun('multi', 'amd64', 'arm64');
+      await eventuallyRun({ amd: AMD, multi: BOTH });
       const old = new Set((await lab.nodes()).map(uidOf));
       await lab.world.run(['--taints.manage=false']);
       for (const [name, wanted] of [
@@ -229,8 +229,7 @@ describe('archaware beside Karpenter', function () {
         const nodes = (await lab.nodes()).filter((node) => !isGoing(node));
         return nodes.length > 0 && nodes.every((node) => !old.has(uidOf(node)) && taints(node).length === 1);
       });
-      await eventuallyRun('amd', 'amd64');
-      await eventuallyRun('multi', 'amd64', 'arm64');
+      await eventuallyRun({ amd: AMD, multi: BOTH });
       const replaced = lab.started().length;
       await lab.world.stopControllers();
       const controller = await lab.world.run();
@@ -238,7 +237,7 @@ describe('archaware beside Karpenter', function () {
         (await lab.nodes()).every((node) => at(node, 'metadata', 'annotations', 'archaware.dev/managed') !== undefined),
       );
       await scale('amd', 3);
-      await eventuallyRun('amd', 'amd64');
+      await eventuallyRun({ amd: AMD });
       expect(await controller.metric('archaware_nodes_joined_untainted_total')).to.equal(0);
       expect(replaced).to.be.lessThan(4);
       row('taints', 'one each; the taint is added', 'amd64 and both, running', 'run; their nodes are replaced (drift)');
@@ -262,9 +261,7 @@ describe('archaware beside Karpenter', function () {
       await lab.applyPools(ONE);
       await run('affinity');
       await create(app('amd', 'amd64', 2), app('arm', 'arm64', 2), app('ignored', 'multi', 1, IGNORED));
-      await eventuallyRun('amd', 'amd64');
-      await eventuallyRun('arm', 'arm64');
-      await eventuallyRun('ignored', 'amd64', 'arm64');
+      await eventuallyRun({ amd: AMD, arm: ARM, ignored: BOTH });
       expect([...new Set(architectures())].sort()).to.deep.equal(['amd64', 'arm64']);
       expect(lab.started().length).to.be.lessThan(4);
       expect(await problems('--placement.mode', 'affinity', '--webhook.enabled')).to.deep.equal([]);
@@ -282,9 +279,7 @@ describe('archaware beside Karpenter', function () {
         return JSON.stringify(at(addon, 'spec', 'template', 'spec', 'affinity'))?.includes('["amd64"]');
       });
       await create(app('amd', 'amd64', 1), app('arm', 'arm64', 1));
-      await eventuallyRun('amd', 'amd64');
-      await eventuallyRun('arm', 'arm64');
-      await eventuallyRun('addon', 'amd64');
+      await eventuallyRun({ amd: AMD, arm: ARM, addon: AMD });
       const cpus = (architecture: string) =>
         lab.started().flatMap(({ type }) => (type.endsWith(architecture) ? [Number(/\d+/.exec(type)?.[0])] : []));
       expect(cpus('amd64'), startedText(lab.started())).to.have.lengthOf(1);
@@ -304,7 +299,7 @@ describe('archaware beside Karpenter', function () {
       await lab.applyPools(ONE);
       await run('affinity', '--architectures.preferred', '{amd64: 10}');
       await create(app('multi', 'multi', 2));
-      await eventuallyRun('multi', 'amd64');
+      await eventuallyRun({ multi: AMD });
       expect(architectures()).to.deep.equal(['amd64']);
       row('affinity', 'one for both, no taint', 'both, `architectures.preferred: {amd64: 10}`', 'run on amd64');
     });
@@ -313,8 +308,7 @@ describe('archaware beside Karpenter', function () {
       await lab.applyPools(ONE);
       await run('both');
       await create(app('amd', 'amd64', 2), app('arm', 'arm64', 2));
-      await eventuallyRun('amd', 'amd64');
-      await eventuallyRun('arm', 'arm64');
+      await eventuallyRun({ amd: AMD, arm: ARM });
       expect(architectures().sort()).to.deep.equal(['amd64', 'arm64']);
       row('both', 'one for both, no taint', 'amd64 and arm64, from zero nodes', 'all run');
       await create(app('ignored', 'amd64', 1, IGNORED));
@@ -329,8 +323,7 @@ describe('archaware beside Karpenter', function () {
       await lab.applyPools(two('taints'));
       await run('both');
       await create(app('amd', 'amd64', 2), app('arm', 'arm64', 2), app('ignored', 'multi', 1, IGNORED));
-      await eventuallyRun('amd', 'amd64');
-      await eventuallyRun('arm', 'arm64');
+      await eventuallyRun({ amd: AMD, arm: ARM });
       await eventuallyRefused('ignored');
       expect(architectures().sort()).to.deep.equal(['amd64', 'arm64']);
       row(
@@ -348,7 +341,7 @@ describe('archaware beside Karpenter', function () {
       await lab.applyPools(two('taints'));
       await lab.world.run();
       await create(app('amd', 'amd64', 1));
-      await eventuallyRun('amd', 'amd64');
+      await eventuallyRun({ amd: AMD });
       await lab.world.stopControllers();
       const flags = ['--yes', '--kubeconfig', lab.world.cluster.kubeconfig];
       const { code, stdout, stderr } = await runBundle(['clean', '--output', 'json', ...flags]);

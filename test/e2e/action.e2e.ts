@@ -10,6 +10,7 @@ import { at, listAt, textAt } from '../../hack/cluster/json.ts';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const SOMEBODY = ['-c', 'user.name=t', '-c', 'user.email=t@example.com'];
 
 describe('the GitHub Action, by its own step', function () {
   this.timeout(60_000);
@@ -102,18 +103,7 @@ describe('the GitHub Action, by its own step', function () {
       await writeFile(file, contents);
     }
     await git('-C', repository, 'add', '-A');
-    await git(
-      '-C',
-      repository,
-      '-c',
-      'user.name=t',
-      '-c',
-      'user.email=t@example.com',
-      'commit',
-      '--quiet',
-      '-m',
-      message,
-    );
+    await git('-C', repository, ...SOMEBODY, 'commit', '--quiet', '-m', message);
   }
 
   async function git(...args: readonly string[]): Promise<string> {

@@ -14,6 +14,7 @@ import { type LiveWorld, startWorld } from './support/world.ts';
 const BOTH = ours('amd64', 'arm64');
 /** Kubernetes counts in these how often a template changed. */
 const COUNTERS = ['deprecated.daemonset.template.generation', 'deployment.kubernetes.io/revision'];
+const JSON_CLEAN = ['clean', '--yes', '--output', 'json'];
 const OURS = { 'app.kubernetes.io/name': 'archaware-controller' };
 
 describe('clean as a process, on the real control plane', () => {
@@ -41,21 +42,10 @@ describe('clean as a process, on the real control plane', () => {
   );
   const clean = async (...flags: readonly string[]) =>
     outcome(
-      await world.command([
-        ...['clean', '--yes', '--output', 'json', '--kubeconfig', world.cluster.kubeconfig, '--pods', 'restart'],
-        ...flags,
-      ]),
+      await world.command([...JSON_CLEAN, '--kubeconfig', world.cluster.kubeconfig, '--pods', 'restart', ...flags]),
     );
   /** By the controller's account, through the proxy, which sees the order. */
-  const watched = (...flags: readonly string[]) => [
-    'clean',
-    '--yes',
-    '--output',
-    'json',
-    '--kubeconfig',
-    through,
-    ...flags,
-  ];
+  const watched = (...flags: readonly string[]) => [...JSON_CLEAN, '--kubeconfig', through, ...flags];
 
   it('ends on SIGINT at any point, gives the lease back, and finishes the next time', async () => {
     await world.create(

@@ -9,9 +9,11 @@ import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from 
 import type { RunningController } from '../support/running.ts';
 import { daemonSet, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
+import { refusing } from './support/refusing.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const RECORDED = 'archaware.dev/tolerations';
+const POLICY = ['validatingadmissionpolicy,validatingadmissionpolicybinding', 'refuse-in-kube-system'];
 const RUNBOOK = new URL('../../docs/alerts.md', import.meta.url);
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
 /** The tolerations that the annotation says are archaware's. */
@@ -155,8 +157,7 @@ describe('DaemonSets on the real control plane', () => {
   // A policy that a failed test leaves behind would let every later one fail, too.
   afterEach(async function () {
     if (this.currentTest?.state !== 'failed') return;
-    const policy = 'validatingadmissionpolicy,validatingadmissionpolicybinding';
-    await world.cluster.kubectl(['delete', policy, 'hands-off', '--ignore-not-found']);
+    await world.cluster.kubectl(['delete', ...POLICY, '--ignore-not-found']);
     await world.cluster.kubectl(['delete', 'node', 'amd64-9', '--ignore-not-found']);
     await world.cluster.kubectl(['-n', 'kube-system', 'delete', 'daemonset', 'cni', '--ignore-not-found']);
     // A DaemonSet whose write is always refused delays the first pass of later ones.
@@ -200,7 +201,7 @@ describe('DaemonSets on the real control plane', () => {
     expect(await watch.stop()).to.be.at.least(2);
     expect(taints(await world.node('amd64-9'))).to.deep.equal([]);
 
-    await world.cluster.kubectl(['delete', 'validatingadmissionpolicybinding', 'hands-off']);
+    await world.cluster.kubectl(['delete', 'validatingadmissionpolicybinding', 'refuse-in-kube-system']);
     await eventuallyTainted('amd64-1', 'amd64-2', 'amd64-9');
     await eventuallyRunsOn('kube-system', 'cni', ['amd64-1', 'amd64-2', 'amd64-9']);
     await world.eventually('no node to be held back', async () => (await heldBack()) === 0);
@@ -213,7 +214,7 @@ describe('DaemonSets on the real control plane', () => {
     await world.cluster.kubectl(['taint', 'nodes', '--all', 'supported-arch:NoSchedule-']);
     await world.cluster.request('PATCH', path, dropped);
     await world.remove('DaemonSet', 'kube-system', 'cni');
-    await world.cluster.kubectl(['delete', 'validatingadmissionpolicy,validatingadmissionpolicybinding', 'hands-off']);
+    await world.cluster.kubectl(['delete', ...POLICY]);
     await world.remove('Node', '', 'amd64-9');
     await eventuallyTainted(...NODES);
   });
@@ -333,25 +334,11 @@ describe('DaemonSets on the real control plane', () => {
 });
 
 /** A policy "hands off kube-system", as managed clusters have one. Its second part lets a test see whether it is enforced. */
-const HANDS_OFF = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: hands-off}
-spec:
-  failurePolicy: Fail
-  matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [daemonsets]}]}
-  matchConditions:
-  - name: kube-system
-    expression: >-
-      request.namespace == 'kube-system' && (request.userInfo.username.contains('archaware')
-      || dyn(object.metadata).?annotations['example.com/probe'].orValue('') != '')
-  validations: [{expression: "false", message: "hands off kube-system"}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: hands-off}
-spec: {policyName: hands-off, validationActions: [Deny]}
-`;
+const HANDS_OFF = refusing('kube-system', {
+  expression:
+    "!request.userInfo.username.contains('archaware') && dyn(object.metadata).?annotations['example.com/probe'].orValue('') == ''",
+  message: 'hands off kube-system',
+});
 /** The policy as it was before 1.37: since then no part of the object may stand in a patch. */
 async function failingKeep(): Promise<string> {
   const [policy] = parseAllDocuments(await manifestWithoutDeployment())

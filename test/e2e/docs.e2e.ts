@@ -2,10 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { delimiter } from 'node:path';
 import { expect } from 'chai';
 import type { Cluster } from '../../hack/cluster/cluster.ts';
-import { at, listAt } from '../../hack/cluster/json.ts';
+import { at } from '../../hack/cluster/json.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
 import { ARCHITECTURE_GATE } from '../../src/names.ts';
 import { blocksOf, makeWorkplace, startDocumentRegistry, type Workplace } from '../support/doc-blocks.ts';
+import { pod, statefulSet } from '../support/workloads.ts';
+import { objectsOf, taintsOf } from '../support/world.ts';
+import { gates } from './support/placed.ts';
 import { type Borrowed, borrowCluster } from './support/shared-cluster.ts';
 import { type StandIn, standInForDeployment } from './support/stand-in.ts';
 
@@ -56,7 +59,7 @@ for (const { document, installed, isIdle, blocks } of found.filter((one) => one.
       await populate(cluster);
       if (!installed) return;
       await cluster.apply(await readFile(MANIFEST, 'utf8'));
-      await cluster.waitFor('every node to be tainted', async () => (await taints(cluster)).length === 2, 60_000);
+      await objectsOf(cluster, 60_000).eventuallyTainted();
     });
 
     after(async () => {
@@ -71,14 +74,14 @@ for (const { document, installed, isIdle, blocks } of found.filter((one) => one.
           PATH: [binaries(), process.env.PATH].join(delimiter),
           KUBECONFIG: cluster.kubeconfig,
         });
-        if (block.script.includes(ARCHITECTURE_GATE)) expect(await gates(cluster)).to.deep.equal([THEIRS]);
+        if (block.script.includes(ARCHITECTURE_GATE)) expect(await allGates(cluster)).to.deep.equal([THEIRS]);
       });
     }
 
     if (document !== 'docs/operating.md') return;
     it('leave nothing of ours behind at the end, nor a gate', async () => {
-      expect(await taints(cluster)).to.deep.equal([]);
-      expect(await gates(cluster)).to.deep.equal([THEIRS]);
+      expect((await objectsOf(cluster).list('Node', '')).flatMap(taintsOf)).to.deep.equal([]);
+      expect(await allGates(cluster)).to.deep.equal([THEIRS]);
       expect((await cluster.request('GET', '/api/v1/namespaces/archaware')).body).to.satisfy(
         (namespace: unknown) =>
           at(namespace, 'code') === 404 || at(namespace, 'metadata', 'deletionTimestamp') !== undefined,
@@ -96,43 +99,14 @@ describe('the documents', () => {
 
 /** The pods in the documents: one that runs, and one with archaware's gate and another one. */
 async function populate(cluster: Cluster): Promise<void> {
-  await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } }));
-  // Without its account a namespace takes no pods.
-  const account = '/api/v1/namespaces/shop/serviceaccounts/default';
-  await cluster.waitFor('the account', async () => (await cluster.request('GET', account)).status === 200);
-  const containers = (image: string) => [{ name: 'web', image: `registry.example.com/shop/${image}` }];
-  const labels = { app: 'web' };
-  const template = { metadata: { labels }, spec: { containers: containers('web:2.4') } };
+  const { namespace, create } = objectsOf(cluster, 60_000);
+  await namespace('shop');
+  const container = (image: string) => ({ name: 'web', image: `registry.example.com/shop/${image}` });
   const schedulingGates = [{ name: THEIRS }, { name: ARCHITECTURE_GATE }];
-  const objects = [
-    {
-      apiVersion: 'apps/v1',
-      kind: 'StatefulSet',
-      metadata: { name: 'web', namespace: 'shop' },
-      spec: { serviceName: 'web', selector: { matchLabels: labels }, template },
-    },
-    {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'gated', namespace: 'shop' },
-      spec: { containers: containers('unknown:1'), schedulingGates },
-    },
-  ];
-  await cluster.apply(objects.map((object) => JSON.stringify(object)).join('\n---\n'));
+  await create(
+    statefulSet('shop', 'web', { images: [], spec: { containers: [container('web:2.4')] } }),
+    pod('shop', 'gated', { images: [], spec: { containers: [container('unknown:1')], schedulingGates } }),
+  );
 }
 
-/** The nodes with archaware's taint. */
-async function taints(cluster: Cluster): Promise<unknown[]> {
-  const { body } = await cluster.request('GET', '/api/v1/nodes');
-  return listAt(body, 'items')
-    .flatMap((node) => listAt(node, 'spec', 'taints'))
-    .filter((taint) => at(taint, 'key') === 'supported-arch');
-}
-
-/** The gates of all pods. */
-async function gates(cluster: Cluster): Promise<unknown[]> {
-  const { body } = await cluster.request('GET', '/api/v1/pods');
-  return listAt(body, 'items')
-    .flatMap((pod) => listAt(pod, 'spec', 'schedulingGates'))
-    .map((gate) => at(gate, 'name'));
-}
+const allGates = async (cluster: Cluster) => (await objectsOf(cluster).list('Pod', '')).flatMap(gates);

@@ -7,45 +7,21 @@ const OVERLAYS = new URL('../../manifests/kustomize/overlays/', import.meta.url)
 /** The mode in which nothing is written; `clean` is run before a change to it. */
 const WITHOUT_CLEAN: ReadonlySet<string> = new Set(['observe']);
 
+const removed = (resource: string, ...names: readonly string[]) =>
+  names.flatMap((name) => [`get ${resource} ${name}`, `delete ${resource} ${name}`]);
+const POLICIES = ['archaware-keep', 'archaware-keep-pods', 'archaware-place', 'archaware-place-daemonsets'];
+
 /** What `clean` needs, whatever mode left it: verbs, resource, and the name where it is for one object. */
 const NEEDED = [
-  'list nodes',
-  'patch nodes',
-  'list namespaces',
-  'patch namespaces',
-  'list pods',
-  'get pods',
-  'patch pods',
-  'list daemonsets',
-  'get daemonsets',
-  'patch daemonsets',
-  'get deployments archaware-controller',
-  'get mutatingadmissionpolicies archaware-keep',
-  'delete mutatingadmissionpolicies archaware-keep',
-  'get mutatingadmissionpolicies archaware-keep-pods',
-  'delete mutatingadmissionpolicies archaware-keep-pods',
-  'get mutatingadmissionpolicybindings archaware-keep',
-  'delete mutatingadmissionpolicybindings archaware-keep',
-  'get mutatingadmissionpolicybindings archaware-keep-pods',
-  'delete mutatingadmissionpolicybindings archaware-keep-pods',
-  'get mutatingadmissionpolicies archaware-place',
-  'delete mutatingadmissionpolicies archaware-place',
-  'get mutatingadmissionpolicies archaware-place-daemonsets',
-  'delete mutatingadmissionpolicies archaware-place-daemonsets',
-  'get mutatingadmissionpolicybindings archaware-place',
-  'delete mutatingadmissionpolicybindings archaware-place',
-  'get mutatingadmissionpolicybindings archaware-place-daemonsets',
-  'delete mutatingadmissionpolicybindings archaware-place-daemonsets',
-  'get knownimages known',
-  'delete knownimages known',
-  'get mutatingwebhookconfigurations archaware-controller',
-  'delete mutatingwebhookconfigurations archaware-controller',
-  'get secrets archaware-controller-webhook',
-  'delete secrets archaware-controller-webhook',
-  'delete configmaps archaware-controller-status',
-  'create leases',
-  'get leases archaware-controller',
-  'update leases archaware-controller',
+  ...['nodes', 'namespaces', 'pods', 'daemonsets'].flatMap((resource) => [`list ${resource}`, `patch ${resource}`]),
+  ...['get pods', 'get daemonsets', 'get deployments archaware-controller'],
+  ...removed('mutatingadmissionpolicies', ...POLICIES),
+  ...removed('mutatingadmissionpolicybindings', ...POLICIES),
+  ...removed('knownimages', 'known'),
+  ...removed('mutatingwebhookconfigurations', 'archaware-controller'),
+  ...removed('secrets', 'archaware-controller-webhook'),
+  ...['delete configmaps archaware-controller-status', 'create leases'],
+  ...['get leases archaware-controller', 'update leases archaware-controller'],
 ];
 /** The policy that limits a right to patch. */
 const GUARDS = {

@@ -53,16 +53,10 @@ describe('the life of an installation on a real node', function () {
     const holder = String(at(await world.get('Lease', 'archaware', LEASE), 'spec', 'holderIdentity'));
     return (await replicas()).find((one) => holder.startsWith(`${nameOf(one)}-`) || holder === nameOf(one));
   };
-  const restarts = async (name: string) =>
-    Number(
-      at(
-        (await replicas()).find((one) => nameOf(one) === name),
-        'status',
-        'containerStatuses',
-        0,
-        'restartCount',
-      ),
-    );
+  const restarts = async (name: string) => {
+    const found = (await replicas()).find((one) => nameOf(one) === name);
+    return Number(at(found, 'status', 'containerStatuses', 0, 'restartCount'));
+  };
 
   /** Seconds until it is so, for the table that this run prints. */
   async function seconds(what: string, condition: () => Promise<unknown>, deadlineMs?: number): Promise<void> {

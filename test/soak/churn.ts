@@ -111,7 +111,6 @@ export async function churn(cluster: EmbeddedCluster, registry: TestRegistry, di
     every(LOAD.watchesEndEverySeconds, () => {
       cluster.faults.closeWatches();
       // What this process remembers would slow it down after an hour.
-      // What this process remembers would slow it down after an hour.
       cluster.forgetRequests();
       registry.clearRequests();
     }),

@@ -1,15 +1,10 @@
-import { readFile } from 'node:fs/promises';
-import { parse } from 'yaml';
-import { type Client, createClient } from '../../../hack/cluster/client.ts';
-import { at, listAt } from '../../../hack/cluster/json.ts';
+import type { Client } from '../../../hack/cluster/client.ts';
+import { at } from '../../../hack/cluster/json.ts';
+import { connect } from '../../contract/client.ts';
 import type { LiveWorld } from './world.ts';
 
 /** A client with the rights of archaware's service account, which does what archaware never does. */
-export async function connectAsAccount({ cluster, kubeconfig }: LiveWorld): Promise<Client> {
-  const [user] = listAt(parse(await readFile(kubeconfig, 'utf8')), 'users');
-  const token = String(at(user, 'user', 'token'));
-  return createClient(cluster.server, token, await readFile(cluster.caFile, 'utf8'));
-}
+export const connectAsAccount = ({ kubeconfig }: LiveWorld): Promise<Client> => connect(kubeconfig);
 
 /** One operation of a JSON Patch. */
 type Operation = Readonly<Record<string, unknown>>;

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Agent, request as forwardSecurely } from 'node:https';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parse, stringify } from 'yaml';
 import { listen } from '../../../src/kit/network/listen.ts';
+import { changeKubeconfig } from './kubeconfig.ts';
 import { type Choose, createAlterations } from './proxy-alterations.ts';
 
 /** The API server behind a proxy. */
@@ -129,15 +129,10 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
 
   return {
     host: `127.0.0.1:${port}`,
-    async kubeconfig(path) {
-      const text = await readFile(path, 'utf8');
-      const file = path.replace(/\.kubeconfig$/, `-${port}.kubeconfig`);
-      const config: { clusters: { cluster: unknown }[] } = parse(text);
+    kubeconfig(path) {
       // Kubernetes' own client refuses plain HTTP without the second.
       const through = { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true };
-      for (const entry of config.clusters) entry.cluster = through;
-      await writeFile(file, stringify(config), { mode: 0o600 });
-      return file;
+      return changeKubeconfig(path, { cluster: () => through }, path.replace(/\.kubeconfig$/, `-${port}.kubeconfig`));
     },
     requests: () => entries.map((entry) => ({ ...entry })),
     writes: () =>

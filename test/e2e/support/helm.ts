@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +8,7 @@ import { binaries } from '../../../hack/cluster/spawn.ts';
 import type { ManifestObject } from '../../../hack/manifests/kustomize.ts';
 import { attempt } from '../../../hack/programs.ts';
 import type { Finished } from '../../support/controller-process.ts';
+import { needsBinaries } from './programs.ts';
 
 export const CHART_PATH = fileURLToPath(CHART);
 /** The one value that the chart requires; what a test gives wins over it. */
@@ -31,12 +31,7 @@ export type Helm = {
   remove(): Promise<void>;
 };
 
-/** For `before`: helm is built with the cluster, so in CI its absence is a failure; else it is a reason to skip. */
-export function needsHelm(context: Mocha.Context): void {
-  if (existsSync(join(binaries(), 'helm'))) return;
-  if (process.env.CI !== undefined) throw new Error(`helm is not in ${binaries()}: run hack/cluster/build.sh`);
-  context.skip();
-}
+export const needsHelm = (context: Mocha.Context): void => needsBinaries(context, 'hack/cluster/build.sh', ['helm']);
 
 /** Arranges a home for helm; its files are gone after `remove`. `program`: `helm` is Helm 4, `helm3` is Helm 3. */
 export async function arrangeHelm(kubeconfig = '/dev/null', program: 'helm' | 'helm3' = 'helm'): Promise<Helm> {

@@ -1,10 +1,10 @@
 /** What a replica logs in with, and whom it trusts, changes while it runs. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parse, stringify } from 'yaml';
 import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { textAt } from '../../../hack/cluster/json.ts';
+import { changeKubeconfig } from '../../e2e/support/kubeconfig.ts';
 import { createControl } from '../support/control.ts';
 import type { Fault } from '../support/harness.ts';
 import type { Lab } from '../support/lab.ts';
@@ -24,12 +24,8 @@ async function boundToken({ cluster }: Lab, name: string): Promise<string> {
 }
 
 /** The kubeconfig with a token that is read from a file, as in a pod. */
-async function withTokenFile(kubeconfig: string, tokenFile: string): Promise<string> {
-  const config: { users: { user: unknown }[] } = parse(await readFile(kubeconfig, 'utf8'));
-  for (const entry of config.users) entry.user = { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } };
-  await writeFile(kubeconfig, stringify(config));
-  return kubeconfig;
-}
+const withTokenFile = (kubeconfig: string, tokenFile: string) =>
+  changeKubeconfig(kubeconfig, { user: { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } } });
 
 /** `clockMs`: what the wall clock jumps by before the token is replaced. */
 function expiredToken(name: string, clockMs: number): Fault {
@@ -83,11 +79,8 @@ function rotatedAuthority(name: string, keepOld: boolean): Fault {
         async kubeconfig(through: string, { host }: { readonly host: string }) {
           const front = await startTlsFront(host);
           fronts.push(front);
-          const config: { clusters: { cluster: unknown }[] } = parse(await readFile(through, 'utf8'));
           const cluster = { server: front.server, 'certificate-authority': front.caFile };
-          for (const entry of config.clusters) entry.cluster = cluster;
-          await writeFile(through, stringify(config));
-          return through;
+          return changeKubeconfig(through, { cluster: () => cluster });
         },
       };
       await Promise.all([lab.replicas.start(options), lab.replicas.start(options)]);

@@ -1,7 +1,6 @@
 /** The machine of the replicas: clocks and names. */
-import { readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parse, stringify } from 'yaml';
+import { changeKubeconfig } from '../../e2e/support/kubeconfig.ts';
 import type { ReplicaOptions } from '../../e2e/support/replicas.ts';
 import { type Control, createControl } from '../support/control.ts';
 import type { Fault, Scene } from '../support/harness.ts';
@@ -63,12 +62,8 @@ function clock(name: string, sign: 1 | -1): Fault {
 }
 
 /** The kubeconfig with another server. */
-async function withServer(file: string, server: string): Promise<string> {
-  const config: { clusters: { cluster: Record<string, unknown> }[] } = parse(await readFile(file, 'utf8'));
-  for (const entry of config.clusters) entry.cluster = { ...entry.cluster, server };
-  await writeFile(file, stringify(config));
-  return file;
-}
+const withServer = (file: string, server: string) =>
+  changeKubeconfig(file, { cluster: (before) => ({ ...before, server }) });
 
 const portOf = (host: string) => host.split(':')[1] ?? '';
 

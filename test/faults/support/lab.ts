@@ -7,7 +7,7 @@ import { RESOURCES } from '../../simulator/objects/resources.ts';
 import { startTestRegistry, type TestRegistry } from '../../simulator/registry/registry.ts';
 import { manifestWithoutDeployment } from '../../support/manifest.ts';
 import { daemonSet, deployment, type KubernetesObject } from '../../support/workloads.ts';
-import { pathOf } from '../../support/world.ts';
+import { objectsOf, pathOf } from '../../support/world.ts';
 import { type Components, createComponents } from './components.ts';
 import type { Dice } from './dice.ts';
 import { type Foreign, foreignOf, isCompared, isMadeByUs, isOfStatus, keyOf } from './foreign.ts';
@@ -97,16 +97,7 @@ async function labOf(
     throw new Error(`${kind} ${metadata.name}: ${answer.status} ${text(at(answer.body, 'message'))}`);
   }
 
-  async function namespace(name: string): Promise<void> {
-    await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }));
-    if (real === undefined) return;
-    const path = pathOf('ServiceAccount', name, 'default');
-    await cluster.waitFor(
-      `the account of ${name}`,
-      async () => (await real.request('GET', path)).status === 200,
-      DEADLINE_MS,
-    );
-  }
+  const { namespace } = objectsOf(cluster, DEADLINE_MS);
 
   async function wrong(load?: Load): Promise<string[]> {
     const [pods, nodes, daemonSets] = await Promise.all([
@@ -178,7 +169,7 @@ async function labOf(
 async function populate(
   cluster: AnyCluster,
   registry: TestRegistry,
-  namespace: (name: string) => Promise<void>,
+  namespace: (name: string) => Promise<unknown>,
   create: (item: KubernetesObject) => Promise<unknown>,
 ): Promise<void> {
   const theirs = { labels: { 'example.com/zone': 'a' } };

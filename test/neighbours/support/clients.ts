@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Cluster } from '../../../hack/cluster/cluster.ts';
@@ -6,6 +5,7 @@ import { at, listAt } from '../../../hack/cluster/json.ts';
 import { binaries } from '../../../hack/cluster/spawn.ts';
 import { attempt } from '../../../hack/programs.ts';
 import type { Helm } from '../../e2e/support/helm.ts';
+import { needsBinaries } from '../../e2e/support/programs.ts';
 import type { LiveWorld } from '../../e2e/support/world.ts';
 import type { KubernetesObject } from '../../support/workloads.ts';
 
@@ -26,15 +26,8 @@ const PROGRAMS = ['helm', 'helm3', 'argocd', 'flux'];
 const CHART = fileURLToPath(new URL('chart', import.meta.url));
 const RELEASE = 'agent';
 
-/** For `before`: without the programs a reason to skip, in CI a failure. */
-export function needsClients(context: Mocha.Context, programs = PROGRAMS): void {
-  const missing = programs.filter((program) => !existsSync(join(binaries(), program)));
-  if (missing.length === 0) return;
-  const problem = `not in ${binaries()}: ${missing.join(', ')}; run hack/cluster/build.sh and hack/cluster/build-neighbours.sh`;
-  if (process.env.CI !== undefined) throw new Error(problem);
-  console.log(`      ${problem}`);
-  context.skip();
-}
+export const needsClients = (context: Mocha.Context, programs = PROGRAMS): void =>
+  needsBinaries(context, 'hack/cluster/build.sh and hack/cluster/build-neighbours.sh', programs);
 
 /** `kubectl apply` and `kubectl diff`; `flags` are added to both. */
 export function kubectlClient(world: LiveWorld, ...flags: readonly string[]): Client {

@@ -1,29 +1,17 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Registry } from '../../../hack/cluster/registry.ts';
-import { binaries } from '../../../hack/cluster/spawn.ts';
 import type { Names } from '../../../hack/release/names.ts';
 import { multiPlatform } from '../../../testimg/build.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
+import { needsBinaries } from '../../e2e/support/programs.ts';
 import { type Attestation, PROVENANCE, SIGNATURE } from './keyless.ts';
 
 const BUILT_BY = 'hack/cluster/build.sh and hack/cluster/build-image-policies.sh';
 
-/** For `before`: without Kyverno and policy-controller a reason to skip, in CI a failure. */
 export const needsImagePolicies = (context: Mocha.Context): void =>
-  needs(context, ['helm', 'kyverno', 'policy-controller', 'keyless']);
+  needsBinaries(context, BUILT_BY, ['helm', 'kyverno', 'policy-controller', 'keyless']);
 
-/** For `before`: without cosign a reason to skip, in CI a failure. */
-export const needsReleaseTools = (context: Mocha.Context): void => needs(context, ['release/cosign', 'keyless']);
-
-function needs(context: Mocha.Context, programs: readonly string[]): void {
-  const missing = programs.filter((program) => !existsSync(join(binaries(), program)));
-  if (missing.length === 0) return;
-  const problem = `not in ${binaries()}: ${missing.join(', ')}; run ${BUILT_BY}`;
-  if (process.env.CI !== undefined) throw new Error(problem);
-  console.log(`      ${problem}`);
-  context.skip();
-}
+export const needsReleaseTools = (context: Mocha.Context): void =>
+  needsBinaries(context, BUILT_BY, ['release/cosign', 'keyless']);
 
 const SOURCE = 'https://source.invalid/archaware-controller';
 const WORKFLOW = '.github/workflows/release.yml@refs/tags/v0.2.0';
