@@ -25,10 +25,4 @@ describe('docs/autoscalers.md', () => {
     });
     expect(problems).to.deep.equal([]);
   });
-
-  it('has the table of the cases that were run', async () => {
-    const text = await readFile(new URL('README.md', import.meta.url), 'utf8');
-    const [, table = ''] = /<!-- cases: begin -->\n([\s\S]*?)<!-- cases: end -->/.exec(text) ?? [];
-    for (const mode of ['taints', 'affinity', 'both']) expect(table).to.include(`| \`${mode}\` |`);
-  });
 });

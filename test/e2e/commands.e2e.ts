@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,8 +15,6 @@ import { startCommand } from './support/bundle.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BUNDLE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
-/** The page with the table of metrics. */
-const PAGE = fileURLToPath(new URL('../../docs/alerts.md', import.meta.url));
 
 /** Whose rights are missing, by command. */
 const RIGHTS: ReadonlyMap<string, RegExp> = new Map([
@@ -246,34 +244,6 @@ describe('the commands', () => {
   });
 
   describe('run', () => {
-    it('serves health, readiness and the metrics that the page lists', async () => {
-      const ns = await world.namespace('observed');
-      const controller = await world.run();
-      // Without a taint the pod would be scheduled before it is placed.
-      await world.eventually(
-        'the nodes to be tainted',
-        async () => (await controller.metric('archaware_tainted_nodes', { architecture: 'arm64' })) >= 1,
-      );
-      await world.create(deployment(ns, 'app', { images: [world.image('multi')] }));
-      await world.eventually(
-        'a pod to be placed',
-        async () => (await controller.metric('archaware_pod_placement_seconds_count')) >= 1,
-      );
-      expect(await controller.get('/healthz')).to.deep.equal({ status: 200, text: 'ok\n' });
-      expect(await controller.get('/readyz')).to.deep.equal({ status: 200, text: 'ok\n' });
-      expect((await controller.get('/nowhere')).status).to.equal(404);
-      const { status, text } = await controller.get('/metrics');
-      expect(status).to.equal(200);
-      const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name).sort();
-      const listed = [...(await readFile(PAGE, 'utf8')).matchAll(/^\| `(archaware_[a-z_]+)`/gm)].map(
-        ([, name]) => name,
-      );
-      expect(listed).to.include.members(['archaware_nodes', 'archaware_leader']);
-      expect(names).to.deep.equal(listed);
-      expect(await controller.metric('archaware_nodes', { architecture: 'arm64' })).to.equal(1);
-      expect(await controller.metric('archaware_build_info')).to.equal(1);
-    });
-
     it('is not ready, but alive, before its caches are filled; a SIGTERM then ends it with 0', async () => {
       const hold = proxy.hold((_method, path) => path.startsWith('/api/v1/pods?'));
       const command = startCommand(['run', '--kubeconfig', through, '--metrics.address', '127.0.0.1:0', ...insecure()]);

@@ -20,7 +20,6 @@ import { WAYS, WAYS_NS } from './support/guard-way-rows.ts';
 import { WEBHOOK_ALLOWED, WEBHOOK_CLIENTS, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
 import { type Kubelet, kubeletOf } from './support/kubelet.ts';
 import { GATE, onArch } from './support/placed.ts';
-import { refusing } from './support/refusing.ts';
 import { type LiveWorld, startWorld, type WorldOptions } from './support/world.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
@@ -401,36 +400,6 @@ function describeLies(worldOf: () => LiveWorld): void {
         ...claims,
         'node-role.kubernetes.io/control-plane=:NoSchedule',
       ]);
-    });
-
-    it('writes nothing, and says why, if a policy of the cluster refuses one toleration', async () => {
-      const PICKY = 'picky';
-      await world.namespace(PICKY);
-      const has = (path: string) =>
-        `object.${path}.?tolerations.orValue([]).exists(t, t.?value.orValue('') == 's390x')`;
-      const expression = `object.kind == 'Pod' ? !${has('spec')} : !${has('spec.template.spec')}`;
-      await world.cluster.apply(refusing(PICKY, { expression, message: 's390x is not for this namespace' }));
-      const image = world.image('nested');
-      const elsewhere = { nodeSelector: { 'example.com/nowhere': 'yes' } };
-      // A toleration of its own, so that there is a list to add to.
-      const own = { ...elsewhere, tolerations: [{ key: 'example.com/own', operator: 'Exists' }] };
-      await world.create(pod(PICKY, 'probe', { images: [image], spec: own }));
-      await world.eventually('the policy to be in force', async () => {
-        const path = `/api/v1/namespaces/${PICKY}/pods/probe?dryRun=All`;
-        const { body } = await world.cluster.request('PATCH', path, [add('/spec/tolerations/-', rows.own('s390x'))]);
-        return String(at(body, 'message')).includes('not for this namespace');
-      });
-      await world.remove('Pod', PICKY, 'probe');
-      const from = await world.requestCount();
-      await world.create(
-        pod(PICKY, 'one', { images: [image], spec: elsewhere }),
-        daemonSet(PICKY, 'set', { images: [image], spec: elsewhere }),
-      );
-      await world.eventuallyEvent(PICKY, 'WriteRefused', /s390x is not for this namespace/);
-      expect(tolerations(await world.get('Pod', PICKY, 'one'))).to.deep.equal([]);
-      expect(tolerations(at(await world.get('DaemonSet', PICKY, 'set'), 'spec', 'template'))).to.deep.equal([]);
-      const written = (await world.writesSince(from)).filter((line) => line.includes(`/${PICKY}/`));
-      expect(written.length, written.join('\n')).to.be.below(25);
     });
 
     it('places what follows the cluster, and rolls nothing', async () => {

@@ -11,10 +11,9 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { binaries, hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from '../support/objects.ts';
-import type { RunningController } from '../support/running.ts';
 import { WEBHOOKS } from '../support/webhook.ts';
 import { daemonSet, deployment, pod } from '../support/workloads.ts';
-import { arrangeHelm, CHART_PATH, type Helm, needsHelm, objectsIn, RELEASE } from './support/helm.ts';
+import { arrangeHelm, CHART_PATH, type Helm, needsHelm, RELEASE } from './support/helm.ts';
 import { GATE, gates } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { refusals } from './support/refusals.ts';
@@ -79,7 +78,6 @@ describe('helm, on the real control plane, in this order', () => {
   let helm: Helm;
   let places: Places;
   let previous: string;
-  let controller: RunningController;
   let flags: string[];
   let ns: string;
   let nodesBefore: unknown[];
@@ -144,7 +142,7 @@ describe('helm, on the real control plane, in this order', () => {
       // Nobody calls the webhook here, as no pod of the Service runs.
       ...['--webhook.address', `127.0.0.1:${port}`],
     ];
-    controller = await world.run(flags);
+    await world.run(flags);
     await world.create(
       pod(ns, 'multi', { images: [world.image('multi')] }),
       daemonSet(ns, 'agent', { images: [world.image('multi')] }),
@@ -167,19 +165,6 @@ describe('helm, on the real control plane, in this order', () => {
     const lines = [...notes.matchAll(/^ {2}kubectl get .*$/gm)].join('\n');
     const env = { HOME: previous, KUBECONFIG: world.cluster.kubeconfig, PATH: `${binaries()}:${process.env.PATH}` };
     expect((await run('bash', ['-e', '-c', lines], { env })).stdout).to.match(/^served +agent +amd64,arm64$/m);
-  });
-
-  it('says by what `helm test` runs whether it is ready', async () => {
-    const hooks = objectsIn(await helm.must(['get', 'hooks', ...RELEASE]));
-    const tests = hooks.filter(({ metadata }) => metadata.name === 'archaware-controller-test');
-    expect(tests.map(({ kind }) => kind).sort()).to.deep.equal(['Pod', 'Service']);
-    const tester = tests.find(({ kind }) => kind === 'Pod');
-    const [container] = listAt(tester, 'spec', 'containers');
-    const [, ...options] = listAt(container, 'command').map(String);
-    const script = listAt(container, 'args').map(String);
-    const environment = { ...process.env, READY_URL: `http://127.0.0.1:${controller.port}/readyz` };
-    const { stdout } = await run(process.execPath, [...options, ...script], { env: environment });
-    expect(stdout).to.match(/: 200 ok\n$/);
   });
 
   it('upgrades and leaves alone what the program wrote', async () => {
@@ -228,7 +213,7 @@ describe('helm, on the real control plane, in this order', () => {
         deployment(shop, 'web', { images: [world.image('multi')], replicas: 2 }),
         daemonSet(shop, 'agent', { images: [world.image('multi')] }),
       );
-      controller = await world.run(flags);
+      await world.run(flags);
       await world.eventually('every trace of archaware', async () => {
         const pods = await world.list('Pod', shop);
         const isTainted = (await world.list('Node', '')).every((node) =>

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ours, tolerations } from '../support/objects.ts';
 import { leads, type RunningController } from '../support/running.ts';
-import { deployment, pod } from '../support/workloads.ts';
+import { deployment } from '../support/workloads.ts';
 import type { ApiProxy } from './support/api-proxy.ts';
 import { createReplicas, type Replicas } from './support/replicas.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
@@ -106,44 +106,5 @@ describe('recovery', () => {
     expect(since.filter(isWatch).length).to.be.below(40);
     // For each kind: the watch fails, is too old once more, and works again.
     expect(noise(lines), noise(lines).join('\n')).to.have.length.below(5 * KINDS.length);
-  });
-
-  it('lists again where the server has forgotten its version, and forgets the pods that went meanwhile', async () => {
-    const namespace = await demand(3);
-    await world.create(pod(namespace, 'again', { images: [world.image('arm64')] }));
-    await placed(namespace, 3);
-    await world.eventuallyTolerates(namespace, 'again', ours('arm64'));
-    const known = await controller.metric('archaware_pods', { outcome: 'placed' });
-    const lists = proxy.requests().filter(isList).length;
-
-    // One request of each kind waits here and is answered by a server that started after its version.
-    const hold = proxy.hold((_method, path) => isWatch({ path }));
-    proxy.resetWatches();
-    await world.eventually('each kind to ask for a watch', async () => hold.held() === KINDS.length);
-    await world.patch('Deployment', namespace, 'app', { spec: { replicas: 1 } });
-    await world.eventually('two pods to go', async () => (await world.pods(namespace, 'app')).length === 1);
-    await world.remove('Pod', namespace, 'again');
-    await world.eventually('the pod to be gone', async () => {
-      const pods = await world.list('Pod', namespace);
-      return pods.length === 1;
-    });
-    await world.create(pod(namespace, 'again', { images: [world.image('amd64')] }));
-    // A server that starts remembers nothing from before.
-    await world.cluster.stopApiServer();
-    await world.cluster.startApiServer();
-    hold.release();
-
-    await world.eventuallyTolerates(namespace, 'again', ours('amd64'));
-    await world.eventually(
-      'the pods that went to be forgotten',
-      async () => (await controller.metric('archaware_pods', { outcome: 'placed' })) === known - 2,
-    );
-    for (const kind of KINDS) {
-      // Lines are written in batches.
-      await world.eventually(`the watch of ${kind} to get the answer that it is expired`, async () =>
-        controller.logs().some((line) => line.includes(`"kind":"${kind}","reason":"expired"`)),
-      );
-    }
-    expect(proxy.requests().filter(isList).length).to.be.above(lists);
   });
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { ours } from '../support/objects.ts';
-import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
+import { runWithWebhook } from '../support/webhook.ts';
 import { daemonSet, deployment, job, pod } from '../support/workloads.ts';
 import { arrangeHelm } from './support/helm.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
@@ -12,23 +12,16 @@ const NS = 'warned';
 
 describe('what the author of a workload sees as it is applied', () => {
   let world: LiveWorld;
-  let flags: readonly string[];
 
   before(async () => {
     world = await startWorld();
-    ({ flags } = await arrangeWebhook(world));
     await world.namespace(NS);
-    await serve();
+    await runWithWebhook(world, '--bootstrap.timeout', '2s');
     // Looks the images up.
     await world.create(pod(NS, 'known', { images: ['multi', 'amd64'].map((tag) => world.image(tag)) }));
     await world.eventuallyTolerates(NS, 'known', ours('amd64'));
   });
   after(() => world?.stop());
-
-  async function serve(...more: readonly string[]): Promise<void> {
-    await world.run(['--bootstrap.timeout', '2s', ...flags, ...more]);
-    await eventuallyTrusted(world);
-  }
 
   const image = (tag: string) => world.image(tag);
   const narrow = () => `image ${image('amd64')} runs on amd64 only; the pods will run on amd64 nodes`;
@@ -71,11 +64,5 @@ describe('what the author of a workload sees as it is applied', () => {
     } finally {
       await Promise.all([rm(chart, { recursive: true }), helm.remove()]);
     }
-  });
-
-  it('nothing with webhook.warnings: false', async () => {
-    await world.stopControllers();
-    await serve('--no-webhook.warnings');
-    expect(await applied(daemonSet(NS, 'off', { images: [image('amd64')] }), '--dry-run=server')).to.deep.equal([]);
   });
 });

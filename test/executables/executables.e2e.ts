@@ -123,33 +123,6 @@ describe('kubectl archaware', function () {
   });
 });
 
-describe('the package that npm makes', function () {
-  this.timeout(300_000);
-  let product: Product;
-  let directory: string;
-
-  before(async () => {
-    product = await startProduct();
-    directory = await mkdtemp(join(tmpdir(), 'archaware-package-'));
-  });
-  after(async () => {
-    await product?.stop();
-    await rm(directory, { recursive: true });
-  });
-
-  it('runs with npx', async () => {
-    await runWith({}, ['npm', '--prefix', ROOT, 'pack', '--silent'], '--pack-destination', directory, ROOT);
-    const image = product.image('web', ['amd64', 'arm64']);
-    const command = `cd "$0" && npx --yes -p ./archaware-controller-*.tgz archaware inspect "$@"`;
-    const found = await runWith(
-      { npm_config_cache: join(directory, 'cache') },
-      ['sh', '-c', command, directory],
-      ...[image, '--registries.insecure', product.registry.host],
-    );
-    expect(found).to.match(/linux\/amd64,? linux\/arm64/);
-  });
-});
-
 /** The pages of a Mach-O file whose hash is not the one in its code directory. */
 function wrongPages(file: Buffer): number[] {
   const { commands } = machCommands(file);
