@@ -24,8 +24,8 @@ const ACCESS = { namespace: 'default', pullSecrets: [], always: false };
 const app = (architecture: 'amd64' | 'arm64', name = 'usr/bin/app'): LayerEntry => ({ name, bytes: elf(architecture) });
 const script = (name: string, line: string): LayerEntry => ({ name, bytes: Buffer.from(`#!${line}\necho\n`) });
 const link = (name: string, target: string): LayerEntry => ({ name, target });
-const hard = (name: string, target: string): LayerEntry => ({ name, target, type: '1' });
 const APP = '/usr/bin/app';
+const LONG = `${'long/'.repeat(60)}app`;
 const ENTRY = { Entrypoint: [APP] };
 const directory = (name: string): LayerEntry => ({ name, type: '5' });
 
@@ -49,17 +49,85 @@ describe('looking inside images', () => {
     }
   }
 
-  /** The row's layers are those of an image for arm64, the bottom one first. */
-  const rows: readonly (readonly [
-    title: string,
-    layers: readonly LayerSource[],
-    /** A text is the command. */
-    config: Start | string,
-    expected: { program?: string; machine?: string; verdict: string; reason?: string },
-  ])[] = [
-    ['a program by its path', [[app('arm64')]], ENTRY, agrees()],
-    ['a program that lies', [[app('amd64')]], ENTRY, lies()],
-    ['a program in PATH', [[app('arm64')]], 'app', agrees()],
+  /** Looks for what an image for arm64 starts; a text is its command. */
+  async function find(layers: readonly LayerSource[], config: Start | string, expected: object): Promise<void> {
+    const image = layeredImage(ARM64, layers, typeof config === 'string' ? { Cmd: [config] } : config);
+    const [{ platform, bytesRead, ...found } = { platform: AMD64, bytesRead: 0 }] = await look(image, [ARM64]);
+    expect(platform).to.deep.equal(ARM64);
+    expect(found).to.deep.equal(expected);
+  }
+
+  /**
+   * Layers, the bottom one first: programs (`arm64:path`), links (`path->target`), second names (`path=target`), directories (`path/`) and
+   * whiteouts. Expected: the machine and the path of the program, or why it is unknown.
+   */
+  const paths: readonly (readonly [title: string, layers: string, command: string, expected: string])[] = [
+    ['a program by its path', 'arm64:usr/bin/app', APP, `arm64 ${APP}`],
+    ['a program that lies', 'amd64:usr/bin/app', APP, `amd64 ${APP}`],
+    ['a program in PATH', 'arm64:usr/bin/app', 'app', `arm64 ${APP}`],
+    [
+      'a program in PATH that lies, although one before it in a lower layer does not',
+      'arm64:usr/local/bin/app | amd64:usr/bin/app',
+      'app',
+      'arm64 /usr/local/bin/app',
+    ],
+    ['the upper of two', 'arm64:usr/bin/app | amd64:usr/bin/app', APP, `amd64 ${APP}`],
+    ['names with ./', 'arm64:./usr/./bin//app', APP, `arm64 ${APP}`],
+    ['names with /', 'arm64:/usr/bin/app', APP, `arm64 ${APP}`],
+    ['names with ..', 'arm64:../../usr/x/../bin/app', APP, `arm64 ${APP}`],
+    ['a long name', `arm64:${LONG}`, `/${LONG}`, `arm64 ${`/${LONG}`.slice(0, 197)}…`],
+    ['a symbolic link, relative', 'arm64:opt/app-1 usr/bin/app->../../opt/app-1', 'app', `arm64 ${APP}`],
+    ['a symbolic link to a lower layer', 'amd64:opt/a | usr/bin/app->/opt/a', 'app', `amd64 ${APP}`],
+    ['a link of a directory in a lower layer', 'usr/bin/ bin->usr/bin | arm64:usr/bin/a', '/bin/a', 'arm64 /bin/a'],
+    ['a link of a directory in an upper layer', 'arm64:v1/a amd64:now/a | now->v1', '/now/a', 'arm64 /now/a'],
+    [
+      'a directory that replaces a link',
+      'amd64:usr/bin/app bin->usr/bin | bin/ arm64:bin/app',
+      '/bin/app',
+      'arm64 /bin/app',
+    ],
+    [
+      'a program that was put below the link of a lower layer',
+      'usr/bin/ bin->usr/bin | arm64:bin/app',
+      '/bin/app',
+      'arm64 /bin/app',
+    ],
+    ['a hard link of a multi-call program', 'arm64:bin/busybox bin/ls=bin/busybox', '/bin/ls', 'arm64 /bin/ls'],
+    ['a hard link whose first name was replaced', 'arm64:bin/a bin/b=bin/a | amd64:bin/a', '/bin/b', 'arm64 /bin/b'],
+    [
+      'no hard link to a file of a lower layer',
+      'arm64:bin/a | bin/b=bin/a',
+      '/bin/b',
+      '/bin/b is a second name of a file that its layer does not have before it',
+    ],
+    ['a loop of links', 'a->b b->/a', '/a', '/a is a loop of links'],
+    ['a whiteout', 'amd64:usr/bin/app | usr/bin/.wh.app', APP, `${APP} is not in the layers`],
+    ['a whiteout of a directory', 'amd64:usr/bin/app | .wh.usr', APP, `${APP} is not in the layers`],
+    ['an opaque directory', 'amd64:usr/bin/app | usr/.wh..wh..opq usr/', APP, `${APP} is not in the layers`],
+    [
+      'a whiteout of a link that hides what was behind it',
+      'arm64:usr/bin/app | bin->x | .wh.bin bin->usr/bin',
+      '/bin/app',
+      'arm64 /bin/app',
+    ],
+    [
+      'a program that a later layer puts back',
+      'amd64:usr/bin/app | usr/bin/.wh.app | arm64:usr/bin/app',
+      APP,
+      `arm64 ${APP}`,
+    ],
+  ];
+  for (const [title, layers, command, expected] of paths) {
+    it(`finds ${title}`, async () => {
+      const sources = layers.split(' | ').map((layer) => layer.split(' ').map(entryOf));
+      const [machine, program = ''] = expected.split(' ');
+      const findings = { arm64: agrees(program), amd64: lies(program) };
+      const finding = machine === 'arm64' || machine === 'amd64' ? findings[machine] : unknown(machine ?? '', expected);
+      await find(sources, command, finding);
+    });
+  }
+
+  const rows: readonly (readonly [title: string, layers: readonly LayerSource[], Start | string, object])[] = [
     [
       'a program in the PATH of the image',
       [[app('arm64', 'opt/app')]],
@@ -71,95 +139,6 @@ describe('looking inside images', () => {
       [[app('arm64', 'srv/bin/app')]],
       { Entrypoint: ['./bin/app'], WorkingDir: '/srv' },
       agrees('/srv/bin/app'),
-    ],
-    [
-      'a program in PATH that lies, although one before it in a lower layer does not',
-      [[app('arm64', 'usr/local/bin/app')], [app('amd64')]],
-      'app',
-      agrees('/usr/local/bin/app'),
-    ],
-    ['the upper of two', [[app('arm64')], [app('amd64')]], ENTRY, lies()],
-    ['names with ./', [[app('arm64', './usr/./bin//app')]], ENTRY, agrees()],
-    ['names with /', [[app('arm64', '/usr/bin/app')]], ENTRY, agrees()],
-    ['names with ..', [[app('arm64', '../../usr/x/../bin/app')]], ENTRY, agrees()],
-    [
-      'a long name',
-      [[app('arm64', `${'long/'.repeat(60)}app`)]],
-      { Entrypoint: [`/${'long/'.repeat(60)}app`] },
-      agrees(`/${'long/'.repeat(60)}`.slice(0, 197).concat('…')),
-    ],
-    [
-      'a symbolic link, relative',
-      [[app('arm64', 'opt/app-1'), link('usr/bin/app', '../../opt/app-1')]],
-      'app',
-      agrees(),
-    ],
-    [
-      'a symbolic link in an upper layer to a lower one',
-      [[app('amd64', 'opt/app-1')], [link('usr/bin/app', '/opt/app-1')]],
-      'app',
-      lies(),
-    ],
-    [
-      'a link of a directory in a lower layer',
-      [[directory('usr/bin'), link('bin', 'usr/bin')], [app('arm64', 'usr/bin/sh2')]],
-      '/bin/sh2',
-      agrees('/bin/sh2'),
-    ],
-    [
-      'a link of a directory in an upper layer',
-      [[app('arm64', 'v1/app'), app('amd64', 'now/app')], [link('now', 'v1')]],
-      '/now/app',
-      agrees('/now/app'),
-    ],
-    [
-      'a directory that replaces a link',
-      [
-        [app('amd64'), link('bin', 'usr/bin')],
-        [directory('bin'), app('arm64', 'bin/app')],
-      ],
-      '/bin/app',
-      agrees('/bin/app'),
-    ],
-    [
-      'a program that was put below the link of a lower layer',
-      [[directory('usr/bin'), link('bin', 'usr/bin')], [app('arm64', 'bin/app')]],
-      '/bin/app',
-      agrees('/bin/app'),
-    ],
-    [
-      'a hard link of a multi-call program',
-      [[app('arm64', 'bin/busybox'), hard('bin/ls', 'bin/busybox')]],
-      '/bin/ls',
-      agrees('/bin/ls'),
-    ],
-    [
-      'a hard link whose first name was replaced',
-      [[app('arm64', 'bin/a'), hard('bin/b', 'bin/a')], [app('amd64', 'bin/a')]],
-      '/bin/b',
-      agrees('/bin/b'),
-    ],
-    [
-      'no hard link to a file of a lower layer',
-      [[app('arm64', 'bin/a')], [hard('bin/b', 'bin/a')]],
-      '/bin/b',
-      unknown('/bin/b', '/bin/b is a second name of a file that its layer does not have before it'),
-    ],
-    ['a loop of links', [[link('a', 'b'), link('b', '/a')]], '/a', unknown('/a', '/a is a loop of links')],
-    ['a whiteout', [[app('amd64')], [{ name: 'usr/bin/.wh.app' }]], ENTRY, absent()],
-    ['a whiteout of a directory', [[app('amd64')], [{ name: '.wh.usr' }]], ENTRY, absent()],
-    ['an opaque directory', [[app('amd64')], [{ name: 'usr/.wh..wh..opq' }, directory('usr')]], ENTRY, absent()],
-    [
-      'a whiteout of a link that hides what was behind it',
-      [[app('arm64')], [link('bin', 'x')], [{ name: '.wh.bin' }, link('bin', 'usr/bin')]],
-      '/bin/app',
-      agrees('/bin/app'),
-    ],
-    [
-      'a program that a later layer puts back',
-      [[app('amd64')], [{ name: 'usr/bin/.wh.app' }], [app('arm64')]],
-      ENTRY,
-      agrees(),
     ],
     [
       'a script, and the shell behind a link',
@@ -233,16 +212,7 @@ describe('looking inside images', () => {
       unknown('/usr/bin/app', '/usr/bin/app may be in a foreign layer, which is not in the registry and is not read'),
     ],
   ];
-  for (const [title, layers, config, expected] of rows) {
-    it(`finds ${title}`, async () => {
-      const [{ platform, bytesRead, ...found } = { platform: AMD64, bytesRead: 0 }] = await look(
-        layeredImage(ARM64, layers, typeof config === 'string' ? { Cmd: [config] } : config),
-        [ARM64],
-      );
-      expect(platform).to.deep.equal(ARM64);
-      expect(found).to.deep.equal(expected);
-    });
-  }
+  for (const [title, ...row] of rows) it(`finds ${title}`, () => find(...row));
 
   it('finds what each platform of an index starts', async () => {
     const of = (stated: Platform, architecture: 'amd64' | 'arm64'): ImageFixture =>
@@ -377,8 +347,13 @@ function lies(program = APP) {
   return { program, machine: 'x86-64', verdict: 'lies' };
 }
 
-function absent(program = APP) {
-  return unknown(program, `${program} is not in the layers`);
+/** Reads an entry as the table of paths has it. */
+function entryOf(text: string): LayerEntry {
+  const [, path = '', sign, target = ''] = /^([^:=]*?)(:|->|=)(.*)$/.exec(text) ?? [];
+  if (sign === ':') return app(path === 'arm64' ? path : 'amd64', target);
+  if (sign === '->') return link(path, target);
+  if (sign === '=') return { name: path, target, type: '1' };
+  return text.endsWith('/') ? directory(text.slice(0, -1)) : { name: text };
 }
 
 function unknown(program: string, reason: string) {
