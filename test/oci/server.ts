@@ -7,36 +7,14 @@ import { createImageCache } from '../../src/oci/cache.ts';
 import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import {
-  createResolver,
-  type Look,
-  type Resolver,
-  type ResolverOptions,
-  type TagResolver,
-} from '../../src/oci/resolver.ts';
+import { createResolver, type Resolver, type ResolverOptions } from '../../src/oci/resolver.ts';
 import { PATIENCE_MS } from '../simulator/client.ts';
 import { patientClock } from '../support/patient-clock.ts';
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** A registry that answers exactly what a test says, and records its requests. */
-export type ScriptedServer = {
-  /** 127.0.0.1:port */
-  readonly host: string;
-  /** `GET /v2/…`, in order. */
-  readonly asked: string[];
-  readonly headers: IncomingMessage['headers'][];
-  /** Sets the answer of a path; `*` answers all others. */
-  on(path: string, answer: Answer): void;
-  /** Stores a manifest or blob under its digest, and under a tag; returns the digest. */
-  put(
-    repository: string,
-    kind: 'manifests' | 'blobs',
-    body: unknown,
-    options?: { tag?: string; type?: string },
-  ): string;
-  stop(): Promise<void>;
-};
+export type ScriptedServer = Awaited<ReturnType<typeof startServer>>;
 
 export const INDEX = 'application/vnd.oci.image.index.v1+json';
 export const IMAGE = 'application/vnd.oci.image.manifest.v1+json';
@@ -79,7 +57,7 @@ export function stopAfterEach(): void {
 }
 
 /** @param tls speaks https instead of http */
-export async function startServer(tls?: ServerOptions): Promise<ScriptedServer> {
+export async function startServer(tls?: ServerOptions) {
   const answers = new Map<string, Answer>();
   const asked: string[] = [];
   const headers: IncomingMessage['headers'][] = [];
@@ -97,11 +75,20 @@ export async function startServer(tls?: ServerOptions): Promise<ScriptedServer> 
   };
   running.push(stop);
   return {
+    /** 127.0.0.1:port */
     host: `127.0.0.1:${port}`,
+    /** `GET /v2/…`, in order. */
     asked,
     headers,
-    on: (path, answer) => void answers.set(path, answer),
-    put(repository, kind, value, { tag, type = INDEX } = {}) {
+    /** Sets the answer of a path; `*` answers all others. */
+    on: (path: string, answer: Answer): void => void answers.set(path, answer),
+    /** Stores a manifest or blob under its digest, and under a tag; returns the digest. */
+    put(
+      repository: string,
+      kind: 'manifests' | 'blobs',
+      value: unknown,
+      { tag, type = INDEX }: { tag?: string; type?: string } = {},
+    ): string {
       const body = typeof value === 'string' ? value : JSON.stringify(value);
       const digest = sha256(body);
       const answer = reply(200, { 'content-type': type, 'docker-content-digest': digest }, body);
@@ -162,24 +149,10 @@ export function knownBy(resolver: Resolver, image: string, access: Access) {
   return known;
 }
 
-export type Harness = {
-  readonly resolver: TagResolver;
-  /** Returns what is known of an image, or its failure. Starts no lookup. */
-  known(image: string, access: Access): ReturnType<typeof knownBy>;
-  failure(image: string, access: Access): Extract<Look, { kind: 'failed' }> | undefined;
-  readonly cached: string[];
-  readonly results: string[];
-  readonly requests: string[];
-  readonly unusable: string[];
-  /** Moves the clock. */
-  advance(milliseconds: number): void;
-  /** Resolves when the next lookup ends. */
-  settled(): Promise<string>;
-  stop(): void;
-};
+export type Harness = ReturnType<typeof startResolver>;
 
 /** A resolver with a clock of its own, to which the given hosts are insecure. */
-export function startResolver(hosts: readonly string[], overrides: Partial<ResolverOptions> = {}): Harness {
+export function startResolver(hosts: readonly string[], overrides: Partial<ResolverOptions> = {}) {
   const controller = new AbortController();
   const stop = () => controller.abort(new Error('stopped'));
   running.push(stop);
@@ -221,8 +194,9 @@ export function startResolver(hosts: readonly string[], overrides: Partial<Resol
   });
   return {
     resolver,
-    known: (image, access) => knownBy(resolver, image, access),
-    failure(image, access) {
+    /** Returns what is known of an image, or its failure. Starts no lookup. */
+    known: (image: string, access: Access) => knownBy(resolver, image, access),
+    failure(image: string, access: Access) {
       const look = resolver.look(image, access, () => false);
       return look.kind === 'failed' ? look : undefined;
     },
@@ -230,10 +204,12 @@ export function startResolver(hosts: readonly string[], overrides: Partial<Resol
     results,
     requests,
     unusable,
-    advance: (milliseconds) => {
+    /** Moves the clock. */
+    advance(milliseconds: number): void {
       time += milliseconds;
     },
-    settled: () => new Promise((resolve) => waiting.push(resolve)),
+    /** Resolves when the next lookup ends. */
+    settled: () => new Promise<string>((resolve) => waiting.push(resolve)),
     stop,
   };
 }
