@@ -143,18 +143,6 @@ describe('the health of registries', () => {
     expect(['one', 'three', 'two'].map((name) => isHeld('a/x', name))).to.deep.equal([true, true, false]);
   });
 
-  it('asks no more often because many namespaces want it', () => {
-    let tries = 0;
-    for (const end = time + 60_000; time < end; time += 500) {
-      for (let index = 0; index < 100; index += 1) {
-        if (health.start(at('a/x'), [`n${index}`]) !== undefined) continue;
-        tries += 1;
-        fail('no connection', 'a/x', `n${index}`);
-      }
-    }
-    expect(tries).to.be.at.most(16 + 6);
-  });
-
   it('holds back nothing for longer than half a minute after its own failure, whatever others of its project do', () => {
     for (const repository of ['a/x', 'a/y']) fail('5xx', repository);
     for (let second = 0; second < 30; second += 1) {

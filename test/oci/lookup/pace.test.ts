@@ -63,6 +63,14 @@ describe('the pace of an account', () => {
   }
 
   const begin = (image = 'a/x', login?: Credential): Try => startTry(paceOf(paces, at(image), login)) ?? expect.fail();
+  /** Waits for a turn, also where no other endpoint is left. */
+  const turn = (namespace = 'n', image = 'a/x', login?: Credential, patience: object = {}): Promise<Try> =>
+    turnOf(
+      paceOf(paces, at(image), login),
+      createAskers(namespace),
+      { since: time, isLast: true, ...patience },
+      signal,
+    );
   const refuse = (retryAfterMs?: number, image?: string) => begin(image).end({ kind: 'limited', retryAfterMs });
   const isFree = (image = 'a/x', login?: Credential): boolean => {
     const trial = startTry(paceOf(paces, at(image), login));
@@ -102,7 +110,7 @@ describe('the pace of an account', () => {
     expect(isFree()).to.equal(true);
   });
 
-  it('lets one try go first after a pause', () => {
+  it('lets one try go first after a pause, and the next one after its answer', () => {
     refuse();
     time += 10_000;
     const first = begin();
@@ -110,6 +118,16 @@ describe('the pace of an account', () => {
     expect(isFree()).to.equal(false);
     first.end({ kind: 'answered', hasWorked: true });
     time += 1000;
+    expect(isFree()).to.equal(true);
+  });
+
+  it('lets the next try go after five seconds, though one that began before does not end', () => {
+    refuse();
+    time += 1000;
+    begin();
+    time += 5000;
+    expect(isFree()).to.equal(false);
+    time += 1;
     expect(isFree()).to.equal(true);
   });
 
@@ -138,31 +156,18 @@ describe('the pace of an account', () => {
     expect([isFree('a/x'), isFree('new7/x')]).to.deep.equal([true, true]);
   });
 
-  it('lets the next try go after five seconds, though one that began before does not end', () => {
-    refuse();
-    time += 1000;
-    const slow = begin('a/x');
-    time += 5000;
-    expect(isFree()).to.equal(false);
-    time += 1;
-    expect(isFree()).to.equal(true);
-    slow.end();
-  });
-
   it('waits for an account that asks for a minute after it answered, and says to come back in time', async () => {
     begin().end({ kind: 'answered', hasWorked: true });
     refuse(60_000);
     const pace = paceOf(paces, at('a/x'), undefined);
-    const turn = turnOf(pace, createAskers('n'), { since: time, isLast: false }, signal);
+    const first = turn('n', 'a/x', undefined, { isLast: false });
     await go(59_999);
     expect(isProgressing(paces, pace.account)).to.equal(true);
     await go(1);
-    (await turn).end({ kind: 'answered', hasWorked: true });
+    (await first).end({ kind: 'answered', hasWorked: true });
     await go(10_000);
     refuse();
-    const many = Array.from({ length: 500 }, () =>
-      turnOf(pace, createAskers('n'), { since: time, isLast: true }, signal).catch(() => undefined),
-    );
+    const many = Array.from({ length: 500 }, () => turn().catch(() => undefined));
     expect(paceRefusal(pace).retryAfterMs).to.be.at.most(60_000);
     await go(1_000_000);
     for (const each of await Promise.all(many)) each?.end();
@@ -240,9 +245,9 @@ describe('the pace of an account', () => {
       expect(paceRefusal(pace).message).to.equal(
         'waits for its turn at r.example.com, about 5 s: few requests are left',
       );
-      const turn = turnOf(pace, createAskers('n'), { since: time, isLast: false }, signal);
+      const next = turn('n', 'a/x', undefined, { isLast: false });
       await go(5000);
-      (await turn).end();
+      (await next).end();
     });
   });
 
@@ -251,10 +256,9 @@ describe('the pace of an account', () => {
     refuse();
     const order: string[] = [];
     const waits = ['flood', 'flood', 'flood', 'flood', 'shop'].map(async (namespace) => {
-      const patience = { since: time, isLast: true };
-      const turn = await turnOf(paceOf(paces, at('a/x'), undefined), createAskers(namespace), patience, signal);
+      const own = await turn(namespace);
       order.push(namespace);
-      turn.end({ kind: 'answered', hasWorked: true });
+      own.end({ kind: 'answered', hasWorked: true });
     });
     await go(20_000);
     await Promise.all(waits);
@@ -269,9 +273,9 @@ describe('the pace of an account', () => {
     let done = 0;
     const from = time;
     const one = async (namespace: string): Promise<void> => {
-      const patience = { since: time, isLast: true };
+      const since = time;
       for (let trial = startTry(paceOf(paces, at('a/x'), undefined)); ; trial = undefined) {
-        trial ??= await turnOf(paceOf(paces, at('a/x'), undefined), createAskers(namespace), patience, signal);
+        trial ??= await turn(namespace, 'a/x', undefined, { since });
         tokens = Math.min(burst, tokens + ((time - filledAt) * perSecond) / 1000);
         filledAt = time;
         if (tokens >= 1) {
@@ -307,12 +311,11 @@ describe('the pace of an account', () => {
     begin().end({ kind: 'answered', hasWorked: true });
     expect(waitAt(paces, 'r.example.com')).to.equal(undefined);
     refuse();
-    const patience = { since: time, isLast: true };
-    const turn = turnOf(paceOf(paces, at('a/x'), undefined), createAskers('n'), patience, signal);
+    const waiting = turn();
     expect(waitAt(paces, 'r.example.com')).to.be.within(1000, 5000);
     expect(waitAt(paces, 's.example.com')).to.equal(undefined);
     await go(1000);
-    (await turn).end();
+    (await waiting).end();
     expect(waitAt(paces, 'r.example.com')).to.equal(undefined);
   });
 
@@ -329,10 +332,7 @@ describe('the pace of an account', () => {
       let error: unknown;
       // A refused turn is followed by the next, as in a lookup.
       const wait = async (): Promise<void> => {
-        for (;;) {
-          const turn = await turnOf(paceOf(paces, at('a/x'), undefined), createAskers('n'), patience, signal);
-          turn.end({ kind: 'limited', retryAfterMs: undefined });
-        }
+        for (;;) (await turn('n', 'a/x', undefined, patience)).end({ kind: 'limited', retryAfterMs: undefined });
       };
       void wait().catch((reason: unknown) => {
         error = reason;
@@ -347,17 +347,6 @@ describe('the pace of an account', () => {
       expect(error).to.include({ code: 'rate-limited', isUnasked: true, temporary: true });
     });
   }
-
-  it('lets nobody wait for more than a quarter of an hour, however well it moves', async () => {
-    begin().end({ kind: 'answered', hasWorked: true });
-    refuse();
-    let error: unknown;
-    const patience = { since: time - 900_000, isLast: true };
-    await turnOf(paceOf(paces, at('a/x'), undefined), createAskers('n'), patience, signal).catch((reason: unknown) => {
-      error = reason;
-    });
-    expect(error).to.be.instanceOf(ImageError);
-  });
 
   it('lets one try at a time go with a login that has not worked at the host, and any number once it has', () => {
     const one = begin('a/x', LOGIN);
@@ -375,12 +364,10 @@ describe('the pace of an account', () => {
     const first = begin('a/x', LOGIN);
     const order: string[] = [];
     const waits = ['flood', 'flood', 'flood', 'shop', 'flood'].map(async (namespace, index) => {
-      const target = at(`p${index}/x`);
-      const patience = { since: time, isLast: false };
-      const turn = await turnOf(paceOf(paces, target, LOGIN), createAskers(namespace), patience, signal);
+      const own = await turn(namespace, `p${index}/x`, LOGIN, { isLast: false });
       order.push(namespace);
       await pass();
-      turn.end({ kind: 'answered', hasWorked: namespace === 'shop' });
+      own.end({ kind: 'answered', hasWorked: namespace === 'shop' });
     });
     first.end({ kind: 'answered', hasWorked: false });
     await Promise.all(waits);
@@ -397,10 +384,7 @@ describe('the pace of an account', () => {
     });
     begin().end({ kind: 'answered', hasWorked: true });
     refuse();
-    const wait = () =>
-      turnOf(paceOf(paces, at('a/x'), undefined), createAskers('n'), { since: time, isLast: true }, signal).catch(
-        (error: unknown) => error,
-      );
+    const wait = () => turn().catch((error: unknown) => error);
     const waiting = wait();
     end.abort();
     for (const error of [await waiting, await wait()])
@@ -409,16 +393,15 @@ describe('the pace of an account', () => {
 
   it('ends a wait after a quarter of an hour', async () => {
     begin('a/x', LOGIN);
-    const pace = paceOf(paces, at('a/x'), LOGIN);
     let count = 0;
     // Tries that do not end let the next go after 5 s.
     const blocks = Array.from({ length: 200 }, () =>
-      turnOf(pace, createAskers('n'), { since: time + 600_000, isLast: true }, signal).then(
+      turn('n', 'a/x', LOGIN, { since: time + 600_000 }).then(
         () => undefined,
         () => undefined,
       ),
     );
-    const late = turnOf(pace, createAskers('n'), { since: time, isLast: true }, signal).catch(() => {
+    const late = turn('n', 'a/x', LOGIN).catch(() => {
       count += 1;
     });
     await go(899_999);
