@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { ImageError } from '../../src/oci/errors.ts';
 import {
   ANYONE,
+  failureOf,
   type Harness,
   never,
   putImage,
@@ -31,18 +31,13 @@ describe('an image that kubelets pull as the service account of its pod (KEP-441
     harness = startResolver([server.host], { providerForPods });
   });
   stopAfterEach();
-  const failureOf = async (repository: string) => {
-    const error: unknown = await harness.resolver
-      .resolve(`${server.host}/${repository}:v1`, ANYONE, never)
-      .catch((e) => e);
-    if (!(error instanceof ImageError)) throw error;
-    return error;
-  };
+  const resolve = (repository: string) => harness.resolver.resolve(`${server.host}/${repository}:v1`, ANYONE, never);
+  const failure = (repository: string) => failureOf(resolve(repository));
 
   for (const status of [401, 403]) {
     it(`is reported with that reason if the registry answers ${status}, and stays denied`, async () => {
       server.on('/v2/private/manifests/v1', reply(status));
-      const error = await failureOf('private');
+      const error = await failure('private');
       expect(error.code).to.equal('denied');
       expect(error.message).to.match(/; kubelets pull it/);
       expect(error.message.endsWith(REASON), error.message).to.equal(true);
@@ -52,15 +47,14 @@ describe('an image that kubelets pull as the service account of its pod (KEP-441
 
   it('is no reason for another image that is denied, or for another failure', async () => {
     server.on('/v2/other/manifests/v1', reply(403));
-    expect((await failureOf('other')).message).not.to.include('kubelets');
-    const missing = await failureOf('private');
+    expect((await failure('other')).message).not.to.include('kubelets');
+    const missing = await failure('private');
     expect([missing.code, missing.message.includes('kubelets')]).to.deep.equal(['not-found', false]);
   });
 
   it('is no reason if the image can be read', async () => {
     putImage(server, 'private', 'arm64', 'v1');
-    const { platforms } = await harness.resolver.resolve(`${server.host}/private:v1`, ANYONE, never);
-    expect(platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
+    expect((await resolve('private')).platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
     expect(asked).to.deep.equal([]);
   });
 });

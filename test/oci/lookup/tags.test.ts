@@ -1,24 +1,10 @@
 import { expect } from 'chai';
-import type { Endpoint } from '../../../src/oci/endpoints/endpoint.ts';
 import { createRoutes } from '../../../src/oci/endpoints/mirrors.ts';
 import type { RegistryRequest, RegistryResponse } from '../../../src/oci/http/transport.ts';
-import { targetOf } from '../../../src/oci/lookup/health.ts';
 import { createRequests } from '../../../src/oci/lookup/request.ts';
-import { parseReference } from '../../../src/oci/reference.ts';
-import { ANYONE, never, pullSecret, reply, startResolver, startServer } from '../server.ts';
+import { ANYONE, never, pullSecret, reply, startResolver, startServer, stopAfterEach } from '../server.ts';
+import { targetFor } from './target.ts';
 
-const ENDPOINT: Endpoint = {
-  name: 'registry.example.com',
-  host: 'registry.example.com',
-  base: 'https://registry.example.com/v2',
-  repository: 'shop/web',
-  credentialName: 'registry.example.com/shop/web',
-  isSource: true,
-  query: '',
-  policy: 'configured',
-  headers: {},
-  resolvesTags: true,
-};
 /** Lists tags from these answers, one for each request; gives them with the paths that were asked. */
 async function list(answers: readonly { body?: unknown; link?: string }[]) {
   const asked: RegistryRequest[] = [];
@@ -28,14 +14,20 @@ async function list(answers: readonly { body?: unknown; link?: string }[]) {
     const headers = link === undefined ? {} : { link };
     return { status: 200, headers, body: Buffer.from(JSON.stringify(body)), url: request.url };
   };
-  const reference = parseReference('registry.example.com/shop/web:1');
-  const task = { ...targetOf(ENDPOINT, reference), credential: undefined, isPrivate: false, signal: never };
+  const task = {
+    ...targetFor('registry.example.com/shop/web:1'),
+    credential: undefined,
+    isPrivate: false,
+    signal: never,
+  };
   const { tags } = createRequests({ send, now: () => 0 });
   const result = await tags(task).catch((error: unknown) => error);
   return { result, paths: asked.map(({ url }) => `${url.host}${url.pathname}${url.search}`) };
 }
 
 describe('the tags of a repository', () => {
+  stopAfterEach();
+
   it('are what the registry lists, without what cannot be a tag', async () => {
     const { result, paths } = await list([{ body: { tags: ['1', 'a b', '../x', 7, 'v2'] } }]);
     expect(result).to.deep.equal(['1', 'v2']);
@@ -81,14 +73,9 @@ describe('the tags of a repository', () => {
       if (users.length === 1) return reply(401, challenge)(request, response);
       return reply(200, {}, JSON.stringify({ tags: ['1'] }))(request, response);
     });
-    try {
-      const access = { ...ANYONE, pullSecrets: ['s'] };
-      expect(await harness.resolver.tags(`${server.host}/shop/web:1`, access, never)).to.deep.equal(['1']);
-      expect(users).to.deep.equal([false, true, false]);
-      expect(mirror.asked).to.deep.equal([]);
-    } finally {
-      harness.stop();
-      await Promise.all([server.stop(), mirror.stop()]);
-    }
+    const access = { ...ANYONE, pullSecrets: ['s'] };
+    expect(await harness.resolver.tags(`${server.host}/shop/web:1`, access, never)).to.deep.equal(['1']);
+    expect(users).to.deep.equal([false, true, false]);
+    expect(mirror.asked).to.deep.equal([]);
   });
 });
