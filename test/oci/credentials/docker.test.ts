@@ -113,9 +113,7 @@ describe("an operator's Docker configuration", () => {
   }
 
   const hosts: [key: string, host: string][] = [
-    ['gcr.io', 'gcr.io'],
     ['GCR.io', 'gcr.io'],
-    ['https://gcr.io', 'gcr.io'],
     ['a.b:5000', 'a.b:5000'],
     ['http://a.b:5000/v2/', 'a.b:5000'],
     ['[::1]:5000', '[::1]:5000'],

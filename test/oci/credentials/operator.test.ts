@@ -61,30 +61,17 @@ describe("the operator's credentials", () => {
     expect(paths).to.deep.equal([]);
   });
 
-  describe('a plug-in for the service accounts of pods', () => {
+  it('name a plug-in for the service accounts of pods, which is never run and needs no program, beside another one', async function () {
+    needsPosix(this, 'program');
     const tokenAttributes = { serviceAccountTokenAudience: 'r', cacheType: 'Token', requireServiceAccount: true };
-
-    it('is named, never run, and needs no program', async () => {
-      await write('providers.yaml', providers({ name: 'of-pods', tokenAttributes }));
-      const { users, problems, providerForPods } = setup({
-        kubelet: { config: at('providers.yaml'), binDirectory: '' },
-      });
-      expect(providerForPods('registry.example.com/app'), 'before reload').to.equal(undefined);
-      expect(await problems()).to.deep.equal([]);
-      expect(await users('registry.example.com/app')).to.deep.equal([]);
-      expect(providerForPods('registry.example.com/app')).to.equal('of-pods');
-      expect(providerForPods('quay.io/app')).to.equal(undefined);
-    });
-
-    it('stops no other of the same file', async function () {
-      needsPosix(this, 'program');
-      await write('providers.yaml', providers({ name: 'of-pods', tokenAttributes }, { name: 'plugin' }));
-      await writePlugin('plugin');
-      const { users, problems, providerForPods } = setup(inKubelet('providers.yaml'));
-      expect(await problems()).to.deep.equal([]);
-      expect(await users('registry.example.com/app')).to.deep.equal(['plugin']);
-      expect(providerForPods('registry.example.com/app')).to.equal('of-pods');
-    });
+    await write('providers.yaml', providers({ name: 'of-pods', tokenAttributes }, { name: 'plugin' }));
+    await writePlugin('plugin');
+    const { users, problems, providerForPods } = setup(inKubelet('providers.yaml'));
+    expect(providerForPods('registry.example.com/app'), 'before reload').to.equal(undefined);
+    expect(await problems()).to.deep.equal([]);
+    expect(await users('registry.example.com/app')).to.deep.equal(['plugin']);
+    expect(providerForPods('registry.example.com/app')).to.equal('of-pods');
+    expect(providerForPods('quay.io/app')).to.equal(undefined);
   });
 
   it('are those of all sources that may match, and nothing is read before reload', async function () {
@@ -187,15 +174,8 @@ describe("the operator's credentials", () => {
     for (const name of ['store', 'own', 'hub']) await programs().helper(name, {});
     const { users, problems } = setup({ dockerConfigFiles: [at('a.json'), at('b.json')] });
     await problems();
-    for (const host of [
-      'registry.example.com',
-      'none.example.com',
-      'docker.io',
-      'quay.io',
-      'registry.example.com:5000',
-    ]) {
-      await users(`${host}/team/app`);
-    }
+    const hosts = ['registry.example.com', 'none.example.com', 'docker.io', 'quay.io', 'registry.example.com:5000'];
+    for (const host of hosts) await users(`${host}/team/app`);
     const asked = (await programs().calls()).map(
       ({ program, stdin }) => `${program.replace('docker-credential-', '')} ${stdin}`,
     );

@@ -18,11 +18,6 @@ describe('a TOML file of a login', () => {
     });
   }
 
-  it('may have comments, other quotes and other ends of lines', () => {
-    const text = "# of the team\r\nuser = 'me'   # a robot\r\nsecret = '''hunter\\2'''\r\n";
-    expect(parseTomlLogin('a.b.toml', text)).to.include({ username: 'me', password: 'hunter\\2' });
-  });
-
   const refused: [what: string, name: string, text: string, message: RegExp][] = [
     ['an unknown key', 'a.b.toml', `${GOOD}password = "hunter2"`, /unknown key "password"; expected user and secret/],
     ['a table', 'a.b.toml', `${GOOD}[auth]\nx = 1`, /unknown key "auth"/],

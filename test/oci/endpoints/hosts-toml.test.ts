@@ -139,7 +139,6 @@ describe('hosts.toml', () => {
       'dial_timeout = "1m1.5s"\n[host."https://m.b"]\ndial_timeout = ""',
       'https://m.b/v2 | itself',
     ],
-    ['CRLF', 'server = "m.b"\r\n[host."https://n.b"]\r\n', 'https://n.b/v2 | https://m.b/v2'],
     ['a byte order mark', '\ufeffserver = "m.b"', 'https://m.b/v2'],
     ['an inline table', 'host = {"https://b.b" = {}, "https://a.b" = {}}', 'https://b.b/v2 | https://a.b/v2 | itself'],
     [
@@ -199,7 +198,6 @@ describe('hosts.toml', () => {
     ['[host."https://m.b".rewrite]\n"^a" = 1', /rewrite\."\^a": expected a text, got a number$/],
     ['[host."https://m.b"]\nrewrite = 1', /rewrite: expected a table of patterns .*, got a number$/],
     ['server = ', /^line 1, column 10: /],
-    ['a = 1\na = 2', /^line 2, column 1: trying to redefine/],
     ['[host."https://m.b"]\n[host."https://m.b"]', /^line 2, column 2: trying to redefine/],
     ['server = 5', /^server: expected a host or URL, got a number$/],
     ['server = ["m.b"]', /^server: .* got a list$/],
@@ -211,7 +209,6 @@ describe('hosts.toml', () => {
     ['[[host."https://m.b"]]', /^host\."https:\/\/m\.b": expected a table, got a list$/],
     ['[host."unix:///run/x.sock"]', /^host\."unix:.*": .*scheme/],
     ['capabilities = "pull"', /^capabilities: expected a list of pull, resolve, push, referrers$/],
-    ['capabilities = [1]', /^capabilities: /],
     ['[host."https://m.b"]\ncapabilities = ["pul"]', /^host\."https:\/\/m\.b"\.capabilities: expected/],
     ['server = "m.b"\ncapabilities = ["push"]', /^capabilities: no host with the capability pull is left$/],
     ['skip_verify = "true"', /^skip_verify: expected true or false, got a string$/],

@@ -109,10 +109,6 @@ describe('the endpoints of an image', () => {
     ]);
   });
 
-  it('an insecure registry has the one trust that all insecure registries share', () => {
-    expect(endpointsOf('a.b/x', { insecure: ['a.b'] })[0]?.trust).to.equal(insecureTrust);
-  });
-
   for (const name of ['docker.io', 'Index.docker.io', 'registry-1.docker.io']) {
     it(`an insecure ${name} is Docker Hub`, () => {
       expect(endpointsOf('nginx', { insecure: [name] })[0]).to.include({ trust: insecureTrust, policy: 'configured' });
@@ -244,19 +240,15 @@ describe('an endpoint of registries.mirrors', () => {
 
   const refused: [text: string, problem: RegExp][] = [
     ['', /"": a host is expected/],
-    ['/hub', /host/],
     ['ftp://m.b', /"ftp:\/\/m.b": the scheme must be http or https/],
     ['m.b:', /port/],
     ['m.b:0', /port/],
     ['m.b:65536', /port/],
-    ['m.b:05000', /port/],
     ['::1', /host/],
     ['[::1', /port/],
     ['[::g]', /IPv6/],
     ['a..b', /host/],
-    ['a.b.', /host/],
     ['-a.b', /host/],
-    ['2130706433', /neither a name nor an address/],
     ['127.1', /neither a name nor an address/],
     ['0x7f.0.0.1', /neither a name nor an address/],
     ['mirrör.example.com', /"mirr\\u\{f6\}r/],

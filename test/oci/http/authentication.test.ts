@@ -144,21 +144,6 @@ describe('a challenge', () => {
     });
   }
 
-  it('after the use of a remembered token brings one new token', async () => {
-    let valid = 't1';
-    const script: Script = ({ url, headers }) =>
-      url.host === 'auth.example.com'
-        ? { json: { token: valid } }
-        : headers.authorization === `Bearer ${valid}`
-          ? {}
-          : { status: 401, headers: { 'www-authenticate': BEARER } };
-    const { ask, asked } = setup(script);
-    await ask();
-    valid = 't2';
-    expect(await ask()).to.include({ status: 200 });
-    expect(asked).to.have.length(6);
-  });
-
   it('after a redirect is answered anonymously', async () => {
     const there = new URL('https://cdn.example.com/v2/mirror/app/manifests/v1');
     const script: Script = ({ url, headers }) => {
@@ -630,7 +615,7 @@ describe('token requests at once', () => {
     await ask();
     valid = 't2';
     const head = ask({ method: 'HEAD' });
-    await ask();
+    expect(await ask()).to.include({ status: 200 });
     for (const resolve of late) resolve();
     expect(await head).to.include({ status: 200 });
     expect(asked.filter(({ url }) => url.host === 'auth.example.com')).to.have.length(2);

@@ -57,24 +57,23 @@ describe('a connection that is kept', () => {
     });
   }
 
-  it('and closed is tried once more, not for ever', async () => {
-    script = [['answers', 'hangs up'], ['hangs up']];
-    await askAndKeep();
-    expect(await failureOf(ask())).to.include({ code: 'unavailable' });
-    expect(requests).to.deep.equal(['0 GET', '0 GET', '1 GET']);
-  });
+  const failing: [what: string, second: Turn, more: Partial<RegistryRequest>, expected: string[]][] = [
+    ['is tried once more, not for ever', 'hangs up', {}, ['0 GET', '0 GET', '1 GET']],
+    ['does not repeat a POST', 'answers', { method: 'POST', body: 'a=b' }, ['0 GET', '0 POST']],
+  ];
+  for (const [what, second, more, expected] of failing) {
+    it(`and closed ${what}`, async () => {
+      script = [['answers', 'hangs up'], [second]];
+      await askAndKeep();
+      expect(await failureOf(ask(more))).to.include({ code: 'unavailable' });
+      expect(requests).to.deep.equal(expected);
+    });
+  }
 
   it('is the only kind that counts: a new one that is closed at once is a failure of the host', async () => {
     script = [['hangs up'], ['answers']];
     expect(await failureOf(ask())).to.include({ code: 'unavailable' });
     expect(requests).to.deep.equal(['0 GET']);
-  });
-
-  it('and closed does not repeat a POST', async () => {
-    script = [['answers', 'hangs up'], ['answers']];
-    await askAndKeep();
-    expect(await failureOf(ask({ method: 'POST', body: 'a=b' }))).to.include({ code: 'unavailable' });
-    expect(requests).to.deep.equal(['0 GET', '0 POST']);
   });
 
   it('and closed by a server that does so after each answer makes no request fail', async () => {
