@@ -18,25 +18,29 @@ export function createBacklog(clock: Clock, onTurn: (key: string) => void) {
   /** The pods whose turn has come, until they are reconciled. */
   const granted = new Set<string>();
   let isPumping = false;
+  /** The lookups since the last step. */
   let asked = 0;
   let cancel = () => {};
 
-  function pump(): void {
+  function pump(images: number): void {
     isPumping = true;
-    cancel = clock.after(Math.max(1, asked) * PER_IMAGE_MS, () => {
+    cancel = clock.after(images * PER_IMAGE_MS, () => {
+      const more = asked - 1;
       asked = 0;
+      if (more > 0) return pump(more);
       isPumping = false;
       const next = queue.take();
       if (next === undefined) return;
       granted.add(next);
-      pump();
+      // How many lookups this turn has is known when its first step is over.
+      pump(1);
       onTurn(next);
     });
   }
 
   function wait(key: string): void {
     queue.add(namespaceOf(key), key);
-    if (!isPumping) pump();
+    if (!isPumping) pump(1);
   }
 
   return {
