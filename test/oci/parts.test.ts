@@ -39,22 +39,20 @@ const challenged = ({ url, headers }: RegistryRequest): Reply =>
       })
     : found;
 
-/** What a project that is broken answers. */
-const broken: [what: string, answer: (request: RegistryRequest) => Reply][] = [
-  ['answers 502', () => status(502)],
-  ['answers 503 with Retry-After 600', () => status(503, { 'retry-after': '600' })],
-  ['answers 429 with Retry-After 600', () => status(429, { 'retry-after': '600' })],
-  ['answers 429', () => status(429)],
-  ['never answers', () => 'silence'],
-  ['gets 500 from its token service', challenged],
-  ['gets 429 from its token service', challenged],
-  ['gets no answer from its token service', challenged],
-];
+/** Pods of a namespace. */
+const of = (namespace: string): Access => ({ namespace, pullSecrets: [], always: false });
 
-function token(what: string): Reply {
-  if (what.includes('500')) return status(500);
-  return what.includes('429') ? status(429, { 'retry-after': '600' }) : 'silence';
-}
+/** What a project that is broken answers, or its token service. */
+const broken: [what: string, answer: Reply, token?: Reply][] = [
+  ['answers 502', status(502)],
+  ['answers 503 with Retry-After 600', status(503, { 'retry-after': '600' })],
+  ['answers 429 with Retry-After 600', status(429, { 'retry-after': '600' })],
+  ['answers 429', status(429)],
+  ['never answers', 'silence'],
+  ['gets 500 from its token service', found, status(500)],
+  ['gets 429 from its token service', found, status(429, { 'retry-after': '600' })],
+  ['gets no answer from its token service', found, 'silence'],
+];
 
 /**
  * A virtual registry that answers after 20 ms, and a resolver with jitter. The clock goes on in steps; after each, all
@@ -124,15 +122,14 @@ function startWorld(answer: (request: RegistryRequest) => Reply) {
 }
 
 describe('broken projects of a registry', () => {
-  const of = (namespace: string): Access => ({ namespace, pullSecrets: [], always: false });
-
-  for (const [what, answer] of broken) {
+  for (const [what, answer, token] of broken) {
     const sizes = what === 'answers 502' ? SIZES : SIZES.slice(-1);
     for (const [bad, namespaces, projects] of sizes) {
       it(`delay no other one by 5 seconds: ${projects}, each of which ${what}, with ${bad} images of ${namespaces} namespaces`, async () => {
         const world = startWorld((request) => {
-          if (request.url.pathname === '/token') return token(what);
-          return request.url.pathname.startsWith('/v2/proxy') ? answer(request) : found;
+          if (request.url.pathname === '/token') return token ?? found;
+          if (!request.url.pathname.startsWith('/v2/proxy')) return found;
+          return token === undefined ? answer : challenged(request);
         });
         const spoiled = Array.from({ length: bad }, (_, index) => ({
           image: `${HOST}/proxy${index % projects}/x${index}:t`,
@@ -163,7 +160,6 @@ describe('broken projects of a registry', () => {
 });
 
 describe('what fails at a registry', () => {
-  const of = (namespace: string): Access => ({ namespace, pullSecrets: [], always: false });
   const imagesAt = (count: number, name: (index: number) => string, namespaces: number) =>
     Array.from({ length: count }, (_, index) => ({
       image: `${HOST}/${name(index)}`,

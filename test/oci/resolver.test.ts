@@ -416,19 +416,12 @@ describe('the resolver', () => {
       expect(reads).to.deep.equal([]);
     });
 
-    it('tries them as the kubelet does, and no login last', async () => {
+    it('tries them as the kubelet does, but none of another host, and no login last', async () => {
       await failure('private/app', access('a', 'bad', 'foreign', 'specific'));
       expect(logins()).to.deep.equal(['-', 'me:specific', '-', 'me:wrong', '-']);
       await resolve('private/app', access('a', 'bad', 'good'));
       // A credential that was just refused is not tried again.
       expect(logins()).to.deep.equal(['-', 'me:right']);
-    });
-
-    it('never sends one to another host, nor answers from it', async () => {
-      await failure('private/app', access('a', 'foreign'));
-      expect(logins()).to.deep.equal(['-']);
-      await resolve('private/app', access('a', 'good'));
-      expect(harness.known(image('private/app'), access('a', 'foreign'))).to.equal(undefined);
     });
 
     it('names those that cannot be used, and goes on without them', async () => {

@@ -25,6 +25,11 @@ describe('a login that was refused is left alone', () => {
     expect(isLeftOut(), 'one repository').to.equal(false);
     refuse('b/y');
     expect(isLeftOut(), 'two').to.equal(true);
+    const there = targetFor('r.example.com/c/z:1');
+    expect([all.refusal(there, one, ['n'])?.status, all.refusal(there, undefined, ['n'])]).to.deep.equal([
+      401,
+      undefined,
+    ]);
     expect([isLeftOut('c/z', 'n', one, 's.example.com'), isLeftOut('c/z', 'n', two)], 'elsewhere').to.deep.equal([
       false,
       false,
@@ -147,15 +152,5 @@ describe('the candidates for an image', () => {
     const { refusal, failed } = candidates();
     failed(targetFor('r.example.com/a:1'), one, error('not-found'), 0, ['n']);
     expect(refusal(targetFor('r.example.com/a:1'), one, ['n'])).to.equal(undefined);
-  });
-
-  it('leave out a login that its host refuses, and never the anonymous try with it', () => {
-    const { refusal, failed, forgive } = candidates();
-    const no = new ImageError('no', { code: 'denied', temporary: false, status: 401, refusesLogin: true });
-    for (const image of ['a/x', 'b/y']) failed(targetFor(`r.example.com/${image}:1`), one, no, 0, ['n']);
-    const there = targetFor('r.example.com/c/z:1');
-    expect([refusal(there, one, ['n'])?.status, refusal(there, undefined, ['n'])]).to.deep.equal([401, undefined]);
-    forgive();
-    expect(refusal(there, one, ['n'])).to.equal(undefined);
   });
 });
