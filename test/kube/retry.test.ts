@@ -1,7 +1,8 @@
 import { expect } from 'chai';
-import type { ApiClient, ApiVerb } from '../../src/kube/api-client.ts';
+import type { ApiVerb } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
+import { clientOf } from '../support/client-of.ts';
 import { createSetClock } from './cluster.ts';
 
 const failure = (status: number, retryAfterMs?: number) => new ApiError(status, {}, 'list /x', retryAfterMs);
@@ -14,11 +15,7 @@ function failing(...errors: Error[]) {
     if (error !== undefined) throw error;
     return { done: true };
   };
-  const nothing = async () => {
-    throw new Error('not used');
-  };
-  const client: ApiClient = { host: 'x', addresses: () => new Set(), request, watch: nothing, close: nothing };
-  return { client, sent: () => sent };
+  return { client: clientOf({ request }), sent: () => sent };
 }
 
 describe('a request that is retried', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ApiError, ConnectionError, isConflict, LeaseLostError } from '../../src/kube/errors.ts';
-import { createWriter, pathOf } from '../../src/kube/writer.ts';
-import { at } from '../simulator/json.ts';
+import { createEvictor, createWriter, pathOf } from '../../src/kube/writer.ts';
+import { at, text } from '../simulator/json.ts';
 import { type Server, startServer } from './cluster.ts';
 
 const never = new AbortController().signal;
@@ -10,14 +10,17 @@ const OURS = { key: 'k', operator: 'Equal', value: 'v', effect: 'NoSchedule' } a
 const ADD = { op: 'add', path: '/spec/tolerations/-', value: OURS } as const;
 const test = (value: unknown) => ({ op: 'test', path: '/metadata/uid', value }) as const;
 
-describe('the writer', () => {
-  let server: Server;
+let server: Server;
+function serve(): void {
   beforeEach(async () => {
     server = await startServer();
   });
   afterEach(() => server.stop());
+}
+const failure = async (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error);
 
-  const failure = async (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error);
+describe('the writer', () => {
+  serve();
 
   it('sends a JSON Patch as its field manager, and returns the result', async () => {
     const pod = await server.cluster.createPod({ name: 'p' });
@@ -62,6 +65,49 @@ describe('the writer', () => {
       '/apis/apps/v1/namespaces/a/daemonsets/b',
     );
   });
+});
+
+describe('an eviction', () => {
+  serve();
+  let pod: { namespace: string; name: string; uid: string };
+  beforeEach(async () => {
+    const created = await server.cluster.createPod({ name: 'a' });
+    pod = { namespace: 'default', name: 'a', uid: text(at(created, 'metadata', 'uid')) };
+  });
+
+  const evict = (leads = true, which = pod) => createEvictor(server.client, () => leads).evict(which, never);
+  const fetch = () => createEvictor(server.client, () => true).fetch(pod, never);
+
+  it('removes the pod, and finds it gone the next time', async () => {
+    expect(at(await fetch(), 'metadata', 'uid')).to.equal(pod.uid);
+    expect([await evict(), await evict()]).to.deep.equal([{ kind: 'evicted' }, { kind: 'gone' }]);
+    expect(await fetch()).to.equal(undefined);
+  });
+
+  it('leaves another pod of the same name alone', async () => {
+    expect(await evict(true, { ...pod, uid: 'another' })).to.deep.equal({ kind: 'gone' });
+    expect(await fetch()).not.to.equal(undefined);
+  });
+
+  it('is not sent if the Lease is not fresh', async () => {
+    expect(await failure(evict(false))).to.be.instanceOf(LeaseLostError);
+    expect(server.asked('/eviction')).to.deep.equal([]);
+  });
+
+  const rows: [given: string, status: number, headers: Record<string, string>, expected: RegExp | 'thrown'][] = [
+    ['a budget that does not allow it', 429, {}, /a PodDisruptionBudget does not allow it/],
+    ['a server that is overloaded', 429, { 'retry-after': '7' }, 'thrown'],
+    ['two budgets', 500, {}, /two PodDisruptionBudgets/],
+    ['a webhook that forbids it', 403, {}, /the API server refuses it \(403\)/],
+    ['a server that is shutting down', 503, {}, 'thrown'],
+  ];
+  for (const [given, status, headers, expected] of rows) {
+    it(`handles ${given}`, async () => {
+      server.cluster.faults.inject({ method: 'POST', path: /\/eviction$/, status, headers });
+      const ended = await evict().catch((error: unknown) => (error instanceof ApiError ? 'thrown' : error));
+      expect(at(ended, 'reason') ?? ended).to.match(expected === 'thrown' ? /^thrown$/ : expected);
+    });
+  }
 });
 
 describe('a 422', () => {

@@ -3,6 +3,7 @@ import { systemClock } from '../../../src/kit/clock.ts';
 import { createTurns } from '../../../src/kit/fairness/event-loop.ts';
 import { ConnectionError } from '../../../src/kube/errors.ts';
 import { type CollectionOptions, createCollection } from '../../../src/kube/watch/collection.ts';
+import { clientOf } from '../../support/client-of.ts';
 
 describe('a list whose body breaks off', () => {
   const never = new AbortController().signal;
@@ -14,9 +15,7 @@ describe('a list whose body breaks off', () => {
   function arrange(answers: { readonly metadata: object; readonly items: object[]; readonly breaks?: boolean }[]) {
     const asked: string[] = [];
     const options: CollectionOptions<Named> = {
-      client: {
-        host: 'api.test',
-        addresses: () => new Set(),
+      client: clientOf({
         async request(_verb, path, options = {}) {
           asked.push(path);
           const { breaks = false, ...page } = answers.shift() ?? { metadata: {}, items: [] };
@@ -26,9 +25,7 @@ describe('a list whose body breaks off', () => {
           if (breaks) throw new ConnectionError('ended too early');
           return void reader?.end();
         },
-        watch: async () => undefined,
-        close: async () => undefined,
-      },
+      }),
       path: '/api/v1/pods',
       read: ({ metadata }) => ({ uid: '1', resourceVersion: '1', name: String((metadata as { name: string }).name) }),
       keyOf: ({ name }) => name,

@@ -1,10 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { type JsonObject, stringAt } from '../../../src/kit/json.ts';
-import type { ApiClient, WatchOptions } from '../../../src/kube/api-client.ts';
+import type { WatchOptions } from '../../../src/kube/api-client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { follow } from '../../../src/kube/watch/follower.ts';
 import { createHandClock } from '../../controllers/hand-clock.ts';
+import { clientOf } from '../../support/client-of.ts';
 
 const line = (type: string, object: JsonObject) => Buffer.from(`${JSON.stringify({ type, object })}\n`);
 const event = (note: string, resourceVersion: string) => ({ metadata: { resourceVersion }, note });
@@ -17,9 +18,7 @@ function world(...watches: ((options: WatchOptions) => void)[]) {
   const seen: string[] = [];
   const troubles: string[] = [];
   let version = 100;
-  const client: ApiClient = {
-    host: 'test',
-    addresses: () => new Set(),
+  const client = clientOf({
     async request(_verb, path) {
       asked.push(path);
       return { metadata: { resourceVersion: String(version++) }, items: [event('of before', '9')] };
@@ -34,8 +33,7 @@ function world(...watches: ((options: WatchOptions) => void)[]) {
         options.signal.addEventListener('abort', () => reject(options.signal.reason));
       });
     },
-    async close() {},
-  };
+  });
   const done = follow(
     {
       client,
