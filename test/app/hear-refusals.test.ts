@@ -4,13 +4,13 @@ import { startRefusedCreations } from '../../src/app/hear-refusals.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { toSettings } from '../../src/config/settings.ts';
 import { type JsonObject, objectAt, stringAt } from '../../src/kit/json.ts';
-import type { ApiClient } from '../../src/kube/api-client.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import { createStore } from '../../src/kube/watch/collection.ts';
 import { createLog } from '../../src/observability/log.ts';
 import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { readNamespace } from '../../src/placement/objects/namespace.ts';
 import { createHandClock } from '../controllers/hand-clock.ts';
+import { clientOf } from '../support/client-of.ts';
 
 const DENIED = 'Error creating: pods "x" is forbidden: denied request: tolerations and schedulingGates are not allowed';
 const event = (kind: string, name: string, note = DENIED): JsonObject => ({
@@ -39,17 +39,14 @@ async function arriving(
   const end = new AbortController();
   const told: Occurrence[] = [];
   let isWatched = false;
-  const client: ApiClient = {
-    host: 'test',
-    addresses: () => new Set(),
+  const client = clientOf({
     request: async () => ({ metadata: { resourceVersion: '1' } }),
     async watch(_path, { onPiece }) {
       if (isWatched) return;
       isWatched = true;
       onPiece(Buffer.from(`${JSON.stringify({ type: 'ADDED', object: given })}\n`));
     },
-    async close() {},
-  };
+  });
   const namespaces = createStore<ReturnType<typeof readNamespace>>();
   namespaces.put('shop', readNamespace({ metadata: { name: 'shop', uid: 'n', labels } }));
   const daemonSets = createStore<ReturnType<typeof readDaemonSet>>();
@@ -82,58 +79,26 @@ async function arriving(
 }
 
 describe('the watch for pods that are refused because of archaware', () => {
-  const both = { 'placement.mode': 'both' };
-  const rows: [
-    what: string,
-    given: JsonObject,
-    flags: Readonly<Record<string, string>>,
-    left: string,
-    told: RegExp | undefined,
-  ][] = [
-    [
-      'of a ReplicaSet',
-      event('ReplicaSet', 'web'),
-      both,
-      'tolerations gate',
-      /archaware leaves it out of the next pods/,
-    ],
+  type Flags = Readonly<Record<string, string>>;
+  const mode = (of: string, more: Flags = {}): Flags => ({ 'placement.mode': of, ...more });
+  const both = mode('both');
+  const web = event('ReplicaSet', 'web');
+  const theirs = event('DaemonSet', 'theirs');
+  const rows: [what: string, given: JsonObject, flags: Flags, left: string, told: RegExp | undefined][] = [
+    ['of a ReplicaSet', web, both, 'tolerations gate', /archaware leaves it out of the next pods/],
     ['of a Job', event('Job', 'once'), both, 'tolerations gate', /leaves it out/],
+    ['in a mode without taints', web, mode('affinity'), 'gate', /names scheduling gates, which/],
+    ['with refused: keep', web, mode('both', { 'placement.refused': 'keep' }), 'tolerations gate', /goes on adding it/],
     [
-      'in a mode without taints',
-      event('ReplicaSet', 'web'),
-      { 'placement.mode': 'affinity' },
-      'gate',
-      /names scheduling gates, which/,
-    ],
-    [
-      'with placement.refused: keep',
-      event('ReplicaSet', 'web'),
-      { ...both, 'placement.refused': 'keep' },
-      'tolerations gate',
-      /goes on adding it/,
-    ],
-    [
-      'of a DaemonSet whose template has its tolerations',
+      'of a template with its tolerations',
       event('DaemonSet', 'ours'),
-      { 'placement.mode': 'taints' },
+      mode('taints'),
       'tolerations',
-      /it stays in the template/,
+      /stays in the te/,
     ],
-    [
-      'of a DaemonSet whose template has none, without the webhook',
-      event('DaemonSet', 'theirs'),
-      { 'placement.mode': 'taints' },
-      '',
-      undefined,
-    ],
-    [
-      'of a DaemonSet whose template has none, with the webhook',
-      event('DaemonSet', 'theirs'),
-      both,
-      'tolerations',
-      /leaves it out/,
-    ],
-    ['of a ReplicaSet, without the webhook', event('ReplicaSet', 'web'), { 'placement.mode': 'taints' }, '', undefined],
+    ['of a DaemonSet without any, without the webhook', theirs, mode('taints'), '', undefined],
+    ['of a DaemonSet without any, with the webhook', theirs, both, 'tolerations', /leaves it out/],
+    ['of a ReplicaSet, without the webhook', web, mode('taints'), '', undefined],
     ['for a quota', event('ReplicaSet', 'web', 'exceeded quota: small'), both, '', undefined],
   ];
   for (const [what, given, flags, left, told] of rows) {
@@ -149,22 +114,18 @@ describe('the watch for pods that are refused because of archaware', () => {
   }
 
   it('leaves namespaces alone that archaware leaves alone', async () => {
-    const { left } = await arriving(event('ReplicaSet', 'web'), both, { labels: { 'archaware.dev/ignore': 'true' } });
+    const { left } = await arriving(web, both, { labels: { 'archaware.dev/ignore': 'true' } });
     expect(left).to.equal('');
   });
 
   it('says nothing on a replica that does not lead, and leaves the part out there, too', async () => {
-    const { left, told } = await arriving(event('ReplicaSet', 'web'), both, { leads: false });
+    const { left, told } = await arriving(web, both, { leads: false });
     expect([left, told]).to.deep.equal(['tolerations gate', []]);
   });
 
   it('does not run where nothing is added to a new pod', async () => {
-    const quiet: readonly Readonly<Record<string, string>>[] = [
-      { 'placement.mode': 'observe' },
-      { loops: 'nodes,pods' },
-    ];
-    for (const flags of quiet) {
-      expect((await arriving(event('ReplicaSet', 'web'), flags)).isWatched).to.equal(false);
+    for (const flags of [mode('observe'), { loops: 'nodes,pods' }]) {
+      expect((await arriving(web, flags)).isWatched).to.equal(false);
     }
   });
 });

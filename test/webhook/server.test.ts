@@ -5,7 +5,7 @@ import type { TLSSocket } from 'node:tls';
 import { expect } from 'chai';
 import { RequestError } from '../../src/webhook/body.ts';
 import { until } from '../oci/server.ts';
-import { type AdmissionWorld, PATH, REVIEW, startAdmissionWorld, textOf, UNCHANGED } from './admission-world.ts';
+import { type AdmissionWorld, PATH, REVIEW, startAdmissionWorld, textOf } from './admission-world.ts';
 
 const HEAD = `POST ${PATH} HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\n`;
 
@@ -69,8 +69,6 @@ describe('the admission server', () => {
     ['a body that is no JSON', '{"a":', {}, 400],
     ['no body', '', {}, 400],
     ['a body that is not an object', '[]', {}, 400],
-    ['a body that is null', 'null', {}, 400],
-    ['a body that is nested without end', '['.repeat(100_000), {}, 400],
     ['a body over the limit', `{"a":"${'x'.repeat(9 * 1024 * 1024)}"}`, {}, 413],
     ['a length over the limit', '{}', { headers: { 'content-length': '99999999999' } }, 413],
   ];
@@ -211,43 +209,24 @@ describe('the admission server', () => {
     expect(world.outcomes).to.deep.equal(['unchanged']);
   });
 
-  it('answers with the reason why a review refuses a request', async () => {
-    await start();
-    world.review = () => {
-      throw new RequestError(400, 'no uid');
-    };
-    expect(await world.ask(REVIEW)).to.deep.include({ status: 400, body: { error: 'no uid' } });
-    expect(world.outcomes).to.deep.equal(['error']);
-    expect(world.errors).to.deep.equal([]);
-  });
-
-  it('allows an object unchanged if its review fails', async () => {
-    await start();
-    const failure = new TypeError('a defect');
-    world.review = () => {
-      throw failure;
-    };
-    const { apiVersion, kind } = REVIEW;
-    const body = { apiVersion, kind, response: { uid: 'u1', allowed: true } };
-    expect(await world.ask(REVIEW)).to.deep.include({ status: 200, body });
-    expect(world.outcomes).to.deep.equal(['error']);
-    expect(world.errors).to.deep.equal([failure]);
-  });
-
-  it('allows an object unchanged if the answer cannot be written', async () => {
-    await start();
-    world.review = () => ({ ...UNCHANGED, text: JSON.stringify({ number: 1n }) });
-    expect((await world.ask(REVIEW)).body).to.deep.include({ response: { uid: 'u1', allowed: true } });
-    expect(world.outcomes).to.deep.equal(['error']);
-  });
-
-  it('answers 500 if a review fails and the body has no uid', async () => {
-    await start();
-    world.review = () => {
-      throw new TypeError('a defect');
-    };
-    expect(await world.ask({})).to.deep.include({ status: 500, body: { error: 'the review failed' } });
-  });
+  const defect = new TypeError('a defect');
+  const { apiVersion, kind } = REVIEW;
+  const allowed = { apiVersion, kind, response: { uid: 'u1', allowed: true } };
+  const failures: [what: string, failure: Error, asked: object, status: number, body: object, errors: Error[]][] = [
+    ['with the reason why it refuses a request', new RequestError(400, 'no uid'), REVIEW, 400, { error: 'no uid' }, []],
+    ['that allows the object unchanged if it fails', defect, REVIEW, 200, allowed, [defect]],
+    ['500 if it fails and the body has no uid', defect, {}, 500, { error: 'the review failed' }, [defect]],
+  ];
+  for (const [what, failure, asked, status, body, errors] of failures) {
+    it(`gives the answer of a review ${what}`, async () => {
+      await start();
+      world.review = () => {
+        throw failure;
+      };
+      expect(await world.ask(asked)).to.deep.include({ status, body });
+      expect([world.outcomes, world.errors]).to.deep.equal([['error'], errors]);
+    });
+  }
 });
 
 describe('the certificate of the admission server', () => {
@@ -320,7 +299,7 @@ describe('the end of the admission server', () => {
     expect(world.outcomes).to.deep.equal(['unchanged', 'unchanged', 'unchanged']);
   });
 
-  it('is over when the last connection is closed', async () => {
+  it('lets requests under way end, closes their connections, and is over with the last one', async () => {
     const socket = await underWay();
     const text = textOf(socket);
     world.end();
@@ -331,16 +310,8 @@ describe('the end of the admission server', () => {
     await new Promise(setImmediate);
     expect(isClosed).to.equal(false);
     socket.write('{}');
-    await text;
-    await closed;
-  });
-
-  it('lets requests under way end, and closes their connections', async () => {
-    const socket = await underWay();
-    const text = textOf(socket);
-    world.end();
-    socket.write('{}');
     expect(await text).to.match(/^HTTP\/1\.1 200 .*connection: close/ims);
+    await closed;
     expect(world.outcomes).to.deep.equal(['unchanged']);
   });
 

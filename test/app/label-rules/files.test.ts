@@ -49,14 +49,7 @@ describe('a directory of label rules', () => {
 
   it('ignores temporary files of editors, hidden files, and the directories of mounts', async () => {
     const strange = ['.x.swp', 'x~', '#x#', '.#x', '4913', '.hidden', '.x.kate-swp', '..2026_01_01/x', '.git/config'];
-    await write(
-      Object.fromEntries(
-        strange.flatMap((name) => [
-          [name, '?'],
-          [`a/${name}`, '?'],
-        ]),
-      ),
-    );
+    for (const name of strange) await write({ [name]: '?', [`a/${name}`]: '?' });
     await write({ 'a/x': 'k' });
     expect(await read()).to.deep.equal(only('a/x: k'));
   });
@@ -117,30 +110,13 @@ describe('a directory of label rules', () => {
     [
       ['a file beside the directories', { README: 'k' }, ['/README: is not a directory; expected <namespace>/<label>']],
       ['a namespace in capitals', { 'B/x': 'k' }, ['/B: expected the name of a domain, such as example.com']],
-      ['a namespace with a blank', { 'a b/x': 'k' }, [/^\/a b: expected the name of a domain/]],
-      [
-        'kubernetes.io',
-        { 'kubernetes.io/x': 'k' },
-        ['/kubernetes.io: is reserved for Kubernetes; expected another domain'],
-      ],
-      ['k8s.io', { 'k8s.io/x': 'k' }, [/^\/k8s.io: is reserved/]],
-      ['a domain below', { 'node-role.kubernetes.io/x': 'k' }, [/^\/node-role.kubernetes.io: is reserved/]],
-      [
-        'a label that is none',
-        { 'b/x y': 'k', 'b/-x': 'k' },
-        [/^\/b\/-x: expected the name/, /^\/b\/x y: expected the name/],
-      ],
+      ['k8s.io', { 'k8s.io/x': 'k' }, ['/k8s.io: is reserved for Kubernetes; expected another domain']],
+      ['a label that is none', { 'b/x y': 'k' }, [/^\/b\/x y: expected the name of a label/]],
       ['a label that is too long', { [`b/${'x'.repeat(64)}`]: 'k' }, [/: expected the name of a label/]],
       ['control characters in a name', { 'b/x\u001B[31m': 'k' }, [/^\/b\/x\\u001b\[31m: expected the name of a label/]],
       ['a third level', { 'b/x/y': 'k' }, ['/b/x: is a directory; expected <namespace>/<label>, no deeper'], ['b/x']],
       ['a file that is too large', { 'b/x': `${LARGEST}x` }, ['/b/x: is larger than 65536 bytes'], ['b/x']],
       ['a line that cannot be read', { 'b/x': 'k\n\nk k\n' }, [/^\/b\/x:3: got "k k", expected the label/], ['b/x']],
-      [
-        'bytes that are no text',
-        { 'b/x': '\u0000\u0001' },
-        [/^\/b\/x:1: got "\\u0000\\u0001", expected the label/],
-        ['b/x'],
-      ],
       ['a rule that asks for itself', { 'b/x': '!b/x' }, [/^\/b\/x:1: b\/x is itself decided by b\/x/], ['b/x']],
     ];
   for (const [given, files, problems, refused = []] of rows) {

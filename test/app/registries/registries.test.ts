@@ -68,47 +68,24 @@ describe("the operator's settings for registries", () => {
     const flags = ['--images.overrides', JSON.stringify(overrides)];
     const { code, stdout } = await product.command(['inspect', image, '--output', 'json', ...flags]);
     expect(code).to.equal(0);
-    expect(JSON.parse(stdout)).to.deep.equal([
-      {
-        image,
-        platforms: [
-          { os: 'linux', architecture: 'amd64' },
-          { os: 'linux', architecture: 's390x' },
-        ],
-        skipped: [],
-      },
-    ]);
+    const platforms = ['amd64', 's390x'].map((architecture) => ({ os: 'linux', architecture }));
+    expect(JSON.parse(stdout)).to.deep.equal([{ image, platforms, skipped: [] }]);
     expect(product.registry.requests()).to.deep.equal([]);
   });
 
   it('about mirrors are refused also by the commands that only check them', async () => {
     product = await startProduct();
-    const rows: [mirrors: unknown, expected: RegExp][] = [
-      [
-        { 'docker.io': { endpoints: ['m.test'] }, 'index.docker.io': { endpoints: ['n.test'] } },
-        /another of its names/,
-      ],
-      [{ 'docker.io': { endpoints: ['m.test/v2/hub'] } }, /omit "\/v2"/],
-      [{ 'docker.io': { endpoints: ['127.1/hub'] } }, /neither a name nor an address/],
-      [{ 'docker.io': { endpoints: ['m.test:99999'] } }, /99999/],
-    ];
-    for (const [index, [mirrors, expected]] of rows.entries()) {
-      await write({ 'config.yaml': JSON.stringify({ registries: { mirrors } }) });
-      const commands = [
-        ['config', 'validate', file('config.yaml')],
-        ['config', 'print', '--config', file('config.yaml')],
-        ['inspect', 'nginx', '--config', file('config.yaml')],
-      ];
-      for (const command of index === 0 ? commands : commands.slice(0, 1)) {
-        const { code, stderr, stdout } = await product.command(command);
-        expect(code, `${command}`).to.equal(3);
-        expect(stdout).to.equal('');
-        expect(stderr.trim().split('\n'), stderr).to.have.length(1);
-        expect(stderr)
-          .to.match(/registries\.mirrors\.\S+: /)
-          .and.match(expected);
-        if (command[0] === 'config') expect(stderr).to.match(/config\.yaml:1\)/);
-      }
+    const mirrors = { 'docker.io': { endpoints: ['m.test'] }, 'index.docker.io': { endpoints: ['n.test'] } };
+    await write({ 'config.yaml': JSON.stringify({ registries: { mirrors } }) });
+    for (const command of [
+      ['config', 'validate', file('config.yaml')],
+      ['config', 'print', '--config', file('config.yaml')],
+      ['inspect', 'nginx', '--config', file('config.yaml')],
+    ]) {
+      const { code, stderr, stdout } = await product.command(command);
+      expect([code, stdout], `${command}`).to.deep.equal([3, '']);
+      expect(stderr.trim()).to.match(/^[^\n]*registries\.mirrors\.\S+: [^\n]*another of its names[^\n]*$/);
+      if (command[0] === 'config') expect(stderr).to.match(/config\.yaml:1\)/);
     }
     // The content of files is checked by the commands that read them.
     await write({ 'config.yaml': 'credentials: {directory: /nowhere}' });
@@ -130,8 +107,7 @@ describe("the operator's settings for registries", () => {
     for (const [index, [key, value, expected]] of rows.entries()) {
       for (const command of index === 0 ? commands : commands.slice(0, 1)) {
         const { code, stderr, stdout } = await product.command([...command, `--${key}`, value]);
-        expect(code, `${command} ${key}`).to.equal(3);
-        expect(stdout).to.equal('');
+        expect([code, stdout], `${command} ${key}`).to.deep.equal([3, '']);
         expect(stderr.trim().split('\n'), stderr).to.have.length(1);
         expect(stderr).to.contain(`${key}: ${value}`).and.match(expected);
       }
