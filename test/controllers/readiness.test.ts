@@ -3,10 +3,11 @@ import fc from 'fast-check';
 import { createReadiness, type ReadinessCount } from '../../src/controllers/readiness.ts';
 import { createTurns } from '../../src/kit/fairness/event-loop.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { createStore } from '../../src/kube/watch/collection.ts';
+import { createStore, type Store } from '../../src/kube/watch/collection.ts';
 import { decide } from '../../src/placement/decide.ts';
 import { type DaemonSet, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
-import { readPod } from '../../src/placement/objects/pod.ts';
+import { type Namespace, readNamespace } from '../../src/placement/objects/namespace.ts';
+import { type Pod, readPod } from '../../src/placement/objects/pod.ts';
 import { readPodSubject } from '../../src/placement/subject.ts';
 import { answer, container, node, object, owned, report } from '../analysis/readiness/world.ts';
 import { requires } from '../placement/affinities.ts';
@@ -25,23 +26,16 @@ type Workload = {
 const NODES = [node('amd64', { labels: { disk: 'ssd' } }), node('arm64')];
 
 function counter(
-  daemonSets: ReturnType<typeof createStore<DaemonSet>>,
-  pods: ReturnType<typeof createStore<ReturnType<typeof readPod>>>,
+  daemonSets: Store<DaemonSet>,
+  pods: Store<Pod>,
   targets: readonly string[],
   clock = { monotonic: () => 0 },
   now = () => settings(),
 ) {
   const nodes = createStore<(typeof NODES)[number]>();
   for (const each of NODES) nodes.put(each.name, each);
-  const namespaces = createStore<{
-    name: string;
-    uid: string;
-    resourceVersion: string;
-    labels: Record<string, string>;
-    preferred: undefined;
-  }>();
-  for (const name of ['shop', 'bank'])
-    namespaces.put(name, { name, uid: name, resourceVersion: '1', labels: {}, preferred: undefined });
+  const namespaces = createStore<Namespace>();
+  for (const name of ['shop', 'bank']) namespaces.put(name, readNamespace({ metadata: { name } }));
   return createReadiness({
     ...{ pods, nodes, namespaces, daemonSets, targets, settings: now },
     images: {
@@ -87,9 +81,7 @@ const workloads: fc.Arbitrary<Workload> = fc
     cpu: fc.constantFrom('100m', '2'),
     more: fc.constantFrom(
       {},
-      {},
-      { nodeSelector: { disk: 'ssd' } },
-      { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+      ...[{ disk: 'ssd' }, { 'kubernetes.io/arch': 'amd64' }].map((nodeSelector) => ({ nodeSelector })),
     ),
     ignored: fc.boolean(),
     nodes: fc.array(fc.constantFrom('amd64-1', 'arm64-1', undefined), { minLength: 3, maxLength: 3 }),
@@ -119,8 +111,7 @@ describe('the metrics of readiness', () => {
           if (workload === null) now.delete(`${namespace}/${name}`);
           else now.set(`${namespace}/${name}`, objectsOf(workload, name, namespace));
           const objects = [...now.values()].flat();
-          const pods = createStore<ReturnType<typeof readPod>>();
-          const daemonSets = createStore<DaemonSet>();
+          const [pods, daemonSets] = [createStore<Pod>(), createStore<DaemonSet>()];
           for (const each of objects) {
             const pod = each.kind === 'Pod' ? readPod(each) : undefined;
             if (pod !== undefined) pods.put(`${pod.namespace}/${pod.name}`, pod);
@@ -182,17 +173,10 @@ describe('the metrics of readiness', () => {
       createTurns({ monotonic: () => 0 }),
     );
     const GiB = 1024 ** 3;
+    const blocked = { target: 'arm64', namespace: 'shop', state: 'blocked' };
     expect(counts).to.deep.equal([
-      {
-        target: 'arm64',
-        namespace: 'shop',
-        state: 'blocked',
-        architecture: 'amd64',
-        pods: 31,
-        cpu: 62,
-        memory: 31 * GiB,
-      },
-      { target: 'arm64', namespace: 'shop', state: 'blocked', architecture: 'none', pods: 1, cpu: 2, memory: GiB },
+      { ...blocked, architecture: 'amd64', pods: 31, cpu: 62, memory: 31 * GiB },
+      { ...blocked, architecture: 'none', pods: 1, cpu: 2, memory: GiB },
     ]);
     expect(images[0]).to.deep.equal({ target: 'arm64', image: 'a-amd64', cpu: 4 });
     expect(images).to.have.lengthOf(20);

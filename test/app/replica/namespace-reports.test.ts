@@ -27,13 +27,7 @@ const NONE = { time: 't', policies: [], pods: {}, runsOn: {} };
 describe('the report about a namespace', () => {
   const rows: readonly (readonly [what: string, pods: readonly CountedPod[], expected: object])[] = [
     ['nothing', [], {}],
-    [
-      'where pods run, also before they are decided',
-      [counted('a', undefined, { runsOn: 'arm64' })],
-      {
-        runsOn: { arm64: 1 },
-      },
-    ],
+    ['where pods run, also undecided ones', [counted('a', undefined, { runsOn: 'arm64' })], { runsOn: { arm64: 1 } }],
     [
       'how many pods have which outcome, and by which policies',
       [counted('a', HOLD), counted('b', HOLD, { policy: 'batch' }), counted('c', IGNORED)],
@@ -94,15 +88,8 @@ function keeping() {
         if (state.fails !== undefined) throw state.fails;
         const last = patch.at(-1);
         state.report = last?.op === 'add' ? String(last.value) : undefined;
-        sent.push([
-          clock.wall() / 1_000,
-          kind,
-          name,
-          patch
-            .map(({ op, path }) => `${op} ${path}`)
-            .slice(1)
-            .join(),
-        ]);
+        const operations = patch.slice(1).map(({ op, path }) => `${op} ${path}`);
+        sent.push([clock.wall() / 1_000, kind, name, operations.join()]);
         return { kind: 'recorded' };
       },
       log: { warn: (...words: unknown[]) => void warned.push(words) },

@@ -4,7 +4,7 @@ import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { createStore } from '../../../src/kube/watch/collection.ts';
 import type { WriteResult } from '../../../src/kube/writer.ts';
-import { type LabelRules, NO_RULES } from '../../../src/placement/nodes/label-rules.ts';
+import { type LabelRules, NO_RULES, parseRule } from '../../../src/placement/nodes/label-rules.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import { settings } from '../../placement/objects.ts';
 import { jsonPatch } from '../../simulator/objects/patch.ts';
@@ -21,12 +21,7 @@ const CONFLICT = { kind: 'conflict' } as const;
 /** A rule that sets the label example.com/arm on nodes of arm64. */
 const RULES: LabelRules = {
   ...NO_RULES,
-  rules: [
-    {
-      label: 'example.com/arm',
-      conditions: [{ key: 'kubernetes.io/arch', operator: 'is', value: 'arm64', line: 1 }],
-    },
-  ],
+  rules: [{ label: 'example.com/arm', conditions: parseRule('kubernetes.io/arch=arm64').conditions }],
 };
 
 type Given = { readonly architecture?: string; readonly metadata?: JsonObject; readonly spec?: JsonObject };
@@ -87,6 +82,7 @@ function arrange(given: Given = {}, labels: LabelRules | undefined = undefined) 
     show: () => nodes.put('n1', readNode(world.object ?? {})),
     run: async () => outcomeOf(await controller.reconcile('n1', NEVER)),
     taints: () => objectAt(world.object ?? {}, 'spec').taints,
+    labels: () => objectAt(objectAt(world.object ?? {}, 'metadata'), 'labels'),
     fetched: () => fetched,
     refused: () => refused,
   };
@@ -124,23 +120,17 @@ describe('the reconciliation of a node', () => {
   }
 
   it('labels it by the rules', async () => {
-    const { run, world, writes } = arrange({ spec: { taints: [OURS] } }, RULES);
+    const { run, labels, writes } = arrange({ spec: { taints: [OURS] } }, RULES);
     expect(await run()).to.deep.equal({ outcome: 'written' });
-    expect(objectAt(objectAt(world.object ?? {}, 'metadata'), 'labels')).to.include({ 'example.com/arm': 'true' });
+    expect(labels()).to.include({ 'example.com/arm': 'true' });
     expect(writes).to.deep.equal(['label Node n1']);
   });
 
-  it('reports a label that another writer set, and does not change it', async () => {
-    const { run, events, world } = arrange({ metadata: { labels: { 'example.com/arm': 'no' } } }, RULES);
-    await run();
-    expect(objectAt(objectAt(world.object ?? {}, 'metadata'), 'labels')).to.include({ 'example.com/arm': 'no' });
-    expect(events).to.have.length(1);
-    expect(events[0]).to.match(/^LabelConflict: label example\.com\/arm=no was set by another writer/);
-  });
-
-  it('looks at a conflict of labels again although nothing of the node changes, because its Event expires', async () => {
-    const { run, show } = arrange({ metadata: { labels: { 'example.com/arm': 'no' } } }, RULES);
+  it('leaves a label that another writer set, and reports it again although nothing changes, as Events expire', async () => {
+    const { run, show, events, labels } = arrange({ metadata: { labels: { 'example.com/arm': 'no' } } }, RULES);
     expect(await run()).to.deep.equal({ outcome: 'written' });
+    expect([labels(), events.length]).to.deep.equal([{ 'example.com/arm': 'no' }, 1]);
+    expect(events[0]).to.match(/^LabelConflict: label example\.com\/arm=no was set by another writer/);
     show();
     expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: 600_000 });
   });
@@ -194,34 +184,30 @@ describe('the reconciliation of a node', () => {
   });
 
   it('forgets a node that is gone', async () => {
-    const { put, run, nodes, controller } = arrange();
-    for (let time = 0; time < 4; time++) {
-      put();
-      await run();
-    }
-    expect(controller.contested()).to.equal(1);
+    const { run, nodes, controller } = arrange();
+    await run();
+    expect(controller.states.size).to.equal(1);
     nodes.delete('n1');
     expect(await run()).to.deep.equal({ outcome: 'unchanged' });
-    expect(controller.contested()).to.equal(0);
+    expect(controller.states.size).to.equal(0);
   });
 
   it('reports a refusal that lasts, and not one that has ended in between', async () => {
     const { run, world, clock, events, refused, put } = arrange();
-    const refuse = async () => {
-      world.refusals = [FORBIDDEN];
-      const error: unknown = await run().catch((reason: unknown) => reason);
-      expect(error).to.equal(FORBIDDEN);
-      await clock.advance(4 * SECOND);
+    const refuse = async (times: number) => {
+      for (let time = 0; time < times; time++) {
+        world.refusals = [FORBIDDEN];
+        expect(await run().catch((reason: unknown) => reason)).to.equal(FORBIDDEN);
+        await clock.advance(4 * SECOND);
+      }
     };
-    await refuse();
-    await refuse();
+    await refuse(2);
     put();
     await run();
     put();
-    await refuse();
+    await refuse(1);
     expect(events).to.deep.equal([]);
-    await refuse();
-    await refuse();
+    await refuse(2);
     expect(events).to.have.length(1);
     expect(events[0]).to.match(/^WriteRefused: .*cannot patch/);
     expect(refused()).to.equal(5);
@@ -240,7 +226,7 @@ describe('the reconciliation of a node', () => {
 
 describe('a node, if the API server refuses a label,', () => {
   it('gets its taint without the label', async () => {
-    const { controller, world, writes, taints, show } = arrange({}, RULES);
+    const { controller, world, writes, taints, labels, show } = arrange({}, RULES);
     world.denies = 'example.com/arm';
     const run = () => controller.reconcile('n1', NEVER).catch((error: unknown) => error);
     expect(await run()).to.equal(DENIED);
@@ -254,7 +240,7 @@ describe('a node, if the API server refuses a label,', () => {
     expect(writes.slice(2)).to.deep.equal(['label Node n1']);
     world.denies = undefined;
     expect(await run()).to.deep.include({ outcome: 'written' });
-    expect(objectAt(objectAt(world.object ?? {}, 'metadata'), 'labels')['example.com/arm']).to.equal('true');
+    expect(labels()['example.com/arm']).to.equal('true');
   });
 
   it('is left alone after another writer has undone three writes of the rest', async () => {

@@ -226,8 +226,10 @@ describe('the publisher', () => {
     state.mayWrite = false;
     await use('x/b:1', index('amd64'));
     expect(sent()).to.equal('get');
-    state.mayWrite = true;
     state.settings = settings({ mode: 'affinity' });
+    await pass(5_000);
+    expect(sent()).not.to.include('delete');
+    state.mayWrite = true;
     await pass(5_000);
     await pass(60_000);
     expect(sent()).to.equal('delete');
@@ -250,32 +252,17 @@ describe('the publisher', () => {
     expect(answers()).to.deep.equal({ 'x/a:1': 'amd64' });
   });
 
-  it('forgets what images.overrides said once it says nothing more', async () => {
-    const { publisher, state, answers, pass } = publishing();
-    state.settings = settings({ overrides: [{ pattern: 'x/a:1', architectures: ['arm64'] }] });
-    publisher.images.namesOf('x/a:1');
-    await pass(5_000);
-    expect(answers()).to.deep.equal({ 'x/a:1': '!arm64' });
-    state.settings = settings();
-    await pass(5_000);
-    expect(answers()).to.deep.equal({});
-  });
-
-  it('takes nothing back without the Lease', async () => {
-    const { state, sent, pass } = publishing(EARLIER);
-    state.mayWrite = false;
-    state.settings = settings({ mode: 'affinity' });
-    await pass(5_000);
-    expect(sent()).not.to.include('delete');
-  });
-
   it('follows changed settings, and leaves a namespace alone that refuses what archaware adds', async () => {
-    const { state, answers, pass, use } = publishing();
+    const { publisher, state, answers, pass, use } = publishing();
     await use('x/a:1', index('386'));
-    state.settings = settings({ overrides: [{ pattern: 'x/a:1', architectures: ['arm64'] }] });
+    publisher.images.namesOf('x/b:1');
+    state.settings = settings({ overrides: [{ pattern: 'x/*', architectures: ['arm64'] }] });
     state.refusing = ['shop'];
     await pass(5_000);
-    expect(answers()).to.deep.equal({ 'x/a:1': '!arm64' });
+    expect(answers()).to.deep.equal({ 'x/a:1': '!arm64', 'x/b:1': '!arm64' });
     expect(state.stored?.excluded).to.equal('^(shop)$');
+    state.settings = settings();
+    await pass(5_000);
+    expect(answers(), 'x/b:1 is not known otherwise').to.have.all.keys('x/a:1');
   });
 });
