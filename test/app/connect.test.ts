@@ -11,16 +11,14 @@ describe('the connection to a cluster', () => {
   let ended: Promise<unknown>;
   const end = new AbortController();
   const clock = patientClock();
+  const how = () => ({
+    ...{ config: loadConfig({ environment: {}, flags: {} }).config, kubeconfig: cluster.kubeconfig },
+    ...{ context: undefined, clock, signal: end.signal },
+  });
   beforeEach(async () => {
     [connection, ended] = [undefined, Promise.resolve()];
     cluster = await startEmbeddedCluster({ scheduler: false, workloads: false });
-    connection = await connect({
-      config: loadConfig({ environment: {}, flags: {} }).config,
-      kubeconfig: cluster.kubeconfig,
-      context: undefined,
-      clock,
-      signal: end.signal,
-    });
+    connection = await connect(how());
   });
   afterEach(async () => {
     await connection?.close();
@@ -33,9 +31,7 @@ describe('the connection to a cluster', () => {
     const interrupt = new AbortController();
     const shown: string[] = [];
     const failed = connect({
-      config: loadConfig({ environment: {}, flags: {} }).config,
-      kubeconfig: cluster.kubeconfig,
-      context: undefined,
+      ...how(),
       clock: { ...clock, after: (_ms, action) => clock.after(0, action) },
       signal: interrupt.signal,
       status(line) {
@@ -57,14 +53,8 @@ describe('the connection to a cluster', () => {
     const hanging = Array.from({ length: 100 }, () => client.request('list', '/api/v1/pods').catch(() => undefined));
     const isHung = async () => cluster.requests().filter(({ path }) => path === '/api/v1/pods').length === 44;
     await cluster.waitFor('all connections to be in use', isHung);
-    const lease = createLease({
-      client: leaseClient,
-      namespace: 'default',
-      name: 'l',
-      identity: 'me',
-      durationMs: 15_000,
-      clock,
-    });
+    const given = { namespace: 'default', name: 'l', identity: 'me', durationMs: 15_000, clock };
+    const lease = createLease({ client: leaseClient, ...given });
     expect(await lease.tryAcquire(new AbortController().signal)).to.deep.equal({ held: true });
     expect([...leaseClient.addresses()]).to.deep.equal([...client.addresses()]);
     // The requests end when the clients are closed.

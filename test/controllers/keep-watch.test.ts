@@ -21,6 +21,7 @@ const AWAY = new ConnectionError('cannot reach the API server');
 const NEVER = new AbortController().signal;
 
 const unknown = (why: string): KeepVerdict => ({ kind: 'unknown', why });
+const broken = (example: string): KeepVerdict => ({ kind: 'broken', example });
 
 /** An API server that gives these answers, one after the other, and then always the last one. */
 function answering(answers: readonly (object | Error)[]) {
@@ -45,7 +46,7 @@ describe('dry runs that drop the tolerations of DaemonSets', () => {
     asked: number,
   ])[] = [
     ['come back with them: the protection holds', ['a', 'b'], [KEPT], { kind: 'holds' }, 1],
-    ['come back without them', ['a', 'b'], [LOST], { kind: 'broken', example: 'a/agent' }, 2],
+    ['come back without them', ['a', 'b'], [LOST], broken('a/agent'), 2],
     ['come back with them for one DaemonSet at least', ['a', 'b'], [LOST, KEPT], { kind: 'holds' }, 2],
     ['have no DaemonSet to try', [], [LOST], { kind: 'nothing' }, 0],
     ['are for one that has just changed, and another one', ['a', 'b'], [CHANGED, KEPT], { kind: 'holds' }, 2],
@@ -58,13 +59,7 @@ describe('dry runs that drop the tolerations of DaemonSets', () => {
     ],
     ['may not be sent', ['a', 'b'], [RIGHT], unknown('needs the right to patch daemonsets.apps in namespace a'), 2],
     ['are refused by somebody', ['a'], [WITHOUT_DRY_RUN], unknown(WITHOUT_DRY_RUN.message), 1],
-    [
-      'are refused for one, and lose them for another',
-      ['a', 'b'],
-      [WITHOUT_DRY_RUN, LOST],
-      { kind: 'broken', example: 'b/agent' },
-      2,
-    ],
+    ['are refused, and for another lose them', ['a', 'b'], [WITHOUT_DRY_RUN, LOST], broken('b/agent'), 2],
     ['get no answer', ['a', 'b'], [AWAY], unknown('cannot reach the API server'), 1],
     [
       'meet a busy API server',

@@ -18,6 +18,10 @@ describe('finding the cluster', () => {
     ],
     'current-context': 'one',
   });
+  const trusting = (file: string) => ({
+    ...config(SERVER),
+    clusters: [{ name: 'c', cluster: { server: SERVER, 'certificate-authority': file } }],
+  });
   const written = async (content: unknown): Promise<string> => {
     const path = at('config');
     await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
@@ -54,24 +58,11 @@ describe('finding the cluster', () => {
       'a context that names no cluster',
       config(SERVER),
       'two',
-      /"two" names no cluster of the file; is the file complete\? --context chooses another/,
+      /"two" names no cluster of the file; .* chooses another$/,
     ],
-    [
-      'what is not an address',
-      config('api.example.com'),
-      undefined,
-      /"api.example.com" is not an http or https address/,
-    ],
+    ['what is not an address', config('api.test'), undefined, /"api\.test" is not an http or https address/],
     ['in one line why it cannot be read', 'clusters: [', undefined, /^kubeconfig .*config cannot be read: .*$/],
-    [
-      'the certificate that cannot be read',
-      {
-        ...config(SERVER),
-        clusters: [{ name: 'c', cluster: { server: SERVER, 'certificate-authority': '/nonexistent/ca.crt' } }],
-      },
-      undefined,
-      /certificate or key cannot be read: .*ca\.crt/,
-    ],
+    ['a missing certificate', trusting('/none/ca.crt'), undefined, /certificate or key cannot be read: .*ca\.crt/],
   ];
   for (const [what, content, context, told] of failures) {
     it(`says of a file ${what}`, async () => {
@@ -121,8 +112,7 @@ describe('finding the cluster', () => {
   it('reads the file of the authority for each connection, and keeps what it had while there is no such file', async () => {
     const caFile = at('ca.crt');
     await writeFile(caFile, 'old');
-    const clusters = [{ name: 'c', cluster: { server: SERVER, 'certificate-authority': caFile } }];
-    const access = findCluster({ kubeconfig: await written({ ...config(SERVER), clusters }) });
+    const access = findCluster({ kubeconfig: await written(trusting(caFile)) });
     const first = access.tls();
     expect(String(first.ca)).to.equal('old');
     expect(access.tls()).to.deep.equal(first);

@@ -132,17 +132,10 @@ describe('Events', () => {
           }),
       });
     });
-    const of = (namespace: string | undefined, index: number, note = 'x') =>
-      about({
-        regarding: {
-          apiVersion: 'v1',
-          kind: 'Pod',
-          ...(namespace === undefined ? {} : { namespace }),
-          name: `p${index}`,
-          uid: `${index}`,
-        },
-        note,
-      });
+    const of = (namespace: string | undefined, index: number, note = 'x') => {
+      const pod = { apiVersion: 'v1', kind: 'Pod', name: `p${index}`, uid: `${index}` };
+      return about({ regarding: namespace === undefined ? pod : { ...pod, namespace }, note });
+    };
 
     it('one namespace gets a quarter of the queue; those of others are accepted and written in turns', async () => {
       const loud = Array.from({ length: 1_000 }, (_, index) => stuck.emit(of('loud', index)));
@@ -156,12 +149,8 @@ describe('Events', () => {
         await new Promise((resolve) => setImmediate(resolve));
       }
       expect(order.slice(0, 4)).to.deep.equal(['loud', 'loud', 'loud', 'loud']);
-      expect(order.slice(4, 13).filter((namespace) => namespace !== 'loud')).to.deep.equal([
-        'quiet',
-        'default',
-        'quiet',
-        'quiet',
-      ]);
+      const others = order.slice(4, 13).filter((namespace) => namespace !== 'loud');
+      expect(others).to.deep.equal(['quiet', 'default', 'quiet', 'quiet']);
     });
 
     it('the queue is bounded for all together', () => {

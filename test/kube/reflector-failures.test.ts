@@ -7,6 +7,8 @@ import { clientOf } from '../support/client-of.ts';
 import { watchOver } from '../support/watch-over.ts';
 import { createSetClock, type SetClock } from './cluster.ts';
 
+const LIST = 'list?limit=500';
+
 /** The behaviour of a watch: it fails to begin, or it gives these lines and then ends, breaks or stays open. */
 type Watch = Error | { readonly lines?: readonly unknown[]; readonly ending: Error | 'end' | 'open' };
 
@@ -88,6 +90,7 @@ describe('a reflector whose requests fail', () => {
   const until = async (condition: () => boolean) => {
     while (!condition()) await new Promise((resolve) => setImmediate(resolve));
   };
+  const listed = () => asked.filter((line) => line.startsWith('list'));
   const open = () =>
     until(() => watches.length === 0 && planned.length > 0 && asked.at(-1)?.startsWith('watch') === true);
 
@@ -96,7 +99,7 @@ describe('a reflector whose requests fail', () => {
       watches = [...Array.from({ length: 20 }, () => refusal(status)), { lines: [bookmark], ending: 'open' }];
       const reflector = start();
       await until(() => told.includes('works'));
-      expect(asked.filter((line) => line.startsWith('list'))).to.deep.equal(['list?limit=500']);
+      expect(listed()).to.deep.equal([LIST]);
       expect(asked.filter((line) => line === 'watch 10')).to.have.lengthOf(21);
       expect(told).to.deep.equal([`watch: watch /api/v1/pods: ${status} no ${status}`, 'works']);
       expect(clock.delays.slice(0, 9)).to.deep.equal([250, 500, 1_000, 2_000, 3_000, 3_000, 3_000, 3_000, 3_000]);
@@ -128,16 +131,16 @@ describe('a reflector whose requests fail', () => {
     lists = [page('b'), page('c'), refusal(500), new ConnectionError('reset'), page()];
     const reflector = start();
     await reflector.whenSynced;
-    const [first, b, c] = ['list?limit=500', 'list?limit=500&continue=b', 'list?limit=500&continue=c'];
-    expect(asked.slice(0, 5)).to.deep.equal([first, b, c, c, c]);
+    const [b, c] = [`${LIST}&continue=b`, `${LIST}&continue=c`];
+    expect(asked.slice(0, 5)).to.deep.equal([LIST, b, c, c, c]);
   });
 
   it('lists in one piece once its pages have expired twice, with enough time for that', async () => {
     lists = [page('b'), refusal(410), page('b'), refusal(410), page()];
     const reflector = start();
     await reflector.whenSynced;
-    const [first, b] = ['list?limit=500', 'list?limit=500&continue=b'];
-    expect(asked.slice(0, 5)).to.deep.equal([first, b, first, b, 'list']);
+    const b = `${LIST}&continue=b`;
+    expect(asked.slice(0, 5)).to.deep.equal([LIST, b, LIST, b, 'list']);
     expect(sent.map(({ completeMs = 0 }) => completeMs)).to.deep.equal([0, 0, 0, 0, 600_000]);
   });
 
@@ -146,20 +149,12 @@ describe('a reflector whose requests fail', () => {
     watches = [refusal(410), refusal(410), works, refusal(410), { ending: 'open' }];
     start();
     await open();
-    expect(asked.filter((line) => line.startsWith('list'))).to.deep.equal([
-      'list?limit=500',
-      'list?limit=500',
-      'list',
-      'list?limit=500',
-    ]);
+    expect(listed()).to.deep.equal([LIST, LIST, 'list', LIST]);
   });
 
   it('lists again after five watches that gave nothing, but not if some of them gave something', async () => {
-    const [nothing, something]: Watch[] = [
-      { ending: new Error('reset') },
-      { lines: [bookmark], ending: new Error('reset') },
-    ];
-    if (nothing === undefined || something === undefined) throw new Error('no watches');
+    const nothing: Watch = { ending: new Error('reset') };
+    const something: Watch = { ...nothing, lines: [bookmark] };
     const empty: Watch = { ending: 'end' };
     const error: Watch = { lines: [{ type: 'ERROR', object: { code: 500, message: 'etcd' } }], ending: 'end' };
     watches = [nothing, nothing, nothing, nothing, something, nothing, empty, error, new ConnectionError('x'), nothing];
@@ -167,24 +162,18 @@ describe('a reflector whose requests fail', () => {
     start();
     await open();
     const wholes = asked.filter((line) => !line.endsWith('limit=1'));
-    expect(wholes.map((line) => line.split(/[ ?]/)[0])).to.deep.equal([
-      'list',
-      ...Array.from({ length: 10 }, () => 'watch'),
-      'list',
-      'watch',
-    ]);
+    const verbs = wholes.map((line) => line.split(/[ ?]/)[0]);
+    expect(verbs).to.deep.equal(['list', ...Array.from({ length: 10 }, () => 'watch'), 'list', 'watch']);
     expect(asked.length - wholes.length, 'questions for the version, after the one that was not answered').to.equal(1);
   });
 
   it('lists again if its version is ahead of the server: etcd was restored', async () => {
-    watches = [
-      new ApiError(504, { message: 'Too large resource version: 10, current: 5' }, 'watch'),
-      { ending: 'open' },
-    ];
+    const message = 'Too large resource version: 10, current: 5';
+    watches = [new ApiError(504, { message }, 'watch'), { ending: 'open' }];
     lists = [page(), page('', '5')];
     start();
     await open();
-    expect(asked).to.deep.equal(['list?limit=500', 'watch 10', 'list?limit=500', 'watch 5']);
+    expect(asked).to.deep.equal([LIST, 'watch 10', LIST, 'watch 5']);
   });
 
   it('asks for the version once when the server was away, and lists again if etcd was restored meanwhile', async () => {
@@ -194,16 +183,7 @@ describe('a reflector whose requests fail', () => {
     start();
     await open();
     const probe = 'list?limit=1';
-    expect(asked).to.deep.equal([
-      'list?limit=500',
-      'watch 10',
-      probe,
-      probe,
-      'watch 10',
-      probe,
-      'list?limit=500',
-      'watch 5',
-    ]);
+    expect(asked).to.deep.equal([LIST, 'watch 10', probe, probe, 'watch 10', probe, LIST, 'watch 5']);
   });
 
   it('lists at once when a server that was away for long has forgotten the version, but not again and again', async () => {
@@ -214,7 +194,7 @@ describe('a reflector whose requests fail', () => {
     await open();
     // Five attempts in vain: 0.25, 0.5, 1, 2, 3 s. The first 410 waits for nothing, the second one for 3 s.
     expect(clock.now.monotonic).to.equal(9_750);
-    expect(asked.slice(-5)).to.deep.equal(['watch 10', 'list?limit=500', 'watch 10', 'list', 'watch 10']);
+    expect(asked.slice(-5)).to.deep.equal(['watch 10', LIST, 'watch 10', 'list', 'watch 10']);
   });
 
   it('does not report one broken connection, but a second one', async () => {
@@ -257,13 +237,7 @@ describe('a reflector whose requests fail', () => {
       expect(reflector.health()).to.deep.equal({ brokenSinceMs: undefined });
     }
     expect([told, clock.delays]).to.deep.equal([[], []]);
-    expect(asked.slice(0, 5)).to.deep.equal([
-      'list?limit=500',
-      'watch 12',
-      'list?limit=500',
-      'watch 12',
-      'list?limit=500',
-    ]);
+    expect(asked.slice(0, 5)).to.deep.equal([LIST, 'watch 12', LIST, 'watch 12', LIST]);
   });
 
   const missed: readonly [what: string, found: readonly object[]][] = [
@@ -280,10 +254,8 @@ describe('a reflector whose requests fail', () => {
       lists = [holding(...found)];
       await fallSilent();
       expect(reflector.health()).to.deep.equal({ brokenSinceMs: 100_000 });
-      expect(
-        planned.map(({ ms }) => ms),
-        'an open watch alone proves nothing now',
-      ).to.deep.equal([90_000]);
+      const timers = planned.map(({ ms }) => ms);
+      expect(timers, 'an open watch alone proves nothing now').to.deep.equal([90_000]);
       lists = [holding(...found)];
       await fallSilent();
       expect(reflector.health(), 'the next one missed nothing').to.deep.equal({ brokenSinceMs: undefined });
@@ -325,6 +297,6 @@ describe('a reflector whose requests fail', () => {
     lists = [page(), ...Array.from({ length: 20 }, () => refusal(403))];
     start();
     await open();
-    expect(asked.filter((line) => line.startsWith('list'))).to.have.lengthOf(22);
+    expect(listed()).to.have.lengthOf(22);
   });
 });

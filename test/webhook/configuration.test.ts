@@ -77,50 +77,29 @@ describe('the bundle that callers trust', () => {
 
 describe('the path that callers use', () => {
   const path = '/mutate/abc';
-  const rows: [what: string, configuration: JsonObject, patch: Operation[], called: string[]][] = [
-    ['a Service without one', configurationOf({ service }), [uid, named(0), to(0, 'service/path', path)], ['/']],
-    [
-      'a Service with another',
-      configurationOf({ service: { ...service, path: '/mutate' } }),
-      [uid, named(0), to(0, 'service/path', path)],
-      ['/mutate'],
-    ],
-    ['a Service with it', configurationOf({ service: { ...service, path } }), [], [path]],
-    [
-      'a URL, whose host and port stay',
-      configurationOf({ url: 'https://Hook.example.com:443/mutate' }),
-      [uid, named(0), to(0, 'url', `https://Hook.example.com:443${path}`)],
-      ['/mutate'],
-    ],
-    [
-      'a URL without one',
-      configurationOf({ url: 'https://[2001:db8::1]:9443' }),
-      [uid, named(0), to(0, 'url', `https://[2001:db8::1]:9443${path}`)],
-      ['/'],
-    ],
-    ['a URL with it', configurationOf({ url: `https://hook${path}` }), [], [path]],
-    ['nothing that can be called', configurationOf({}), [], ['/']],
-    [
-      'each that lacks it',
-      configurationOf({ service: { ...service, path } }, { service }),
-      [uid, named(1), to(1, 'service/path', path)],
-      [path, '/'],
-    ],
+  const at = (of: string): JsonObject => ({ service: { ...service, path: of } });
+  const [NAMED, NUMBERED] = ['https://Hook.example.com:443', 'https://[2001:db8::1]:9443'];
+  const given = (index: number, field: string, value: string) => [uid, named(index), to(index, field, value)];
+  const rows: [what: string, clients: JsonObject[], patch: Operation[], called: string[]][] = [
+    ['a Service without one', [{ service }], given(0, 'service/path', path), ['/']],
+    ['a Service with another', [at('/mutate')], given(0, 'service/path', path), ['/mutate']],
+    ['a Service with it', [at(path)], [], [path]],
+    ['a URL, whose host and port stay', [{ url: `${NAMED}/mutate` }], given(0, 'url', NAMED + path), ['/mutate']],
+    ['a URL without one', [{ url: NUMBERED }], given(0, 'url', NUMBERED + path), ['/']],
+    ['a URL with it', [{ url: `https://hook${path}` }], [], [path]],
+    ['nothing that can be called', [{}], [], ['/']],
+    ['each that lacks it', [at(path), { service }], given(1, 'service/path', path), [path, '/']],
   ];
-  for (const [what, configuration, patch, called] of rows) {
+  for (const [what, clients, patch, called] of rows) {
     it(`is put into ${what}`, () => {
-      expect(configurationPatch(configuration, { path })).to.deep.equal(patch);
-      expect(calledPaths(configuration)).to.deep.equal(called);
+      expect(configurationPatch(configurationOf(...clients), { path })).to.deep.equal(patch);
+      expect(calledPaths(configurationOf(...clients))).to.deep.equal(called);
     });
   }
 
   it('comes in one patch with the bundle', () => {
-    expect(configurationPatch(configurationOf({ service }), { ca: one, path })).to.deep.equal([
-      uid,
-      named(0),
-      to(0, 'service/path', path),
-      to(0, 'caBundle', btoa(one)),
-    ]);
+    const patch = [...given(0, 'service/path', path), to(0, 'caBundle', btoa(one))];
+    expect(configurationPatch(configurationOf({ service }), { ca: one, path })).to.deep.equal(patch);
   });
 });
 

@@ -4,7 +4,6 @@ import { systemClock } from '../../src/kit/clock.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import type { AdmissionInput } from '../../src/placement/admission/pod.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
-import type { Settings } from '../../src/placement/settings.ts';
 import { createRemembering } from '../../src/webhook/remembered.ts';
 import { createReviewer } from '../../src/webhook/review.ts';
 import { pod } from '../placement/admissions.ts';
@@ -16,13 +15,15 @@ const ARM: ImageAnswer = { kind: 'known', platforms: PLATFORMS };
 const ARM_INDEX: ImageAnswer = { ...ARM, isIndex: true };
 const BOTH = known('linux/amd64,linux/arm64');
 
+const SHOP = { name: 'shop', labels: {}, preferred: undefined };
+
 /** A world in which one thing after the other may change. */
 function world() {
   const asked: string[] = [];
   const answers: Record<string, ImageAnswer> = { a: ARM, b: BOTH };
-  const input: { -readonly [field in keyof AdmissionInput]: AdmissionInput[field] } = {
+  const input: AdmissionInput = {
     object: pod(),
-    namespace: { name: 'shop', labels: {}, preferred: undefined },
+    namespace: SHOP,
     settings: settings(),
     clusterArchitectures: ['amd64', 'arm64'],
     namesOf: (image) => [image],
@@ -73,37 +74,28 @@ describe('remembered verdicts', () => {
     expect(asked).to.deep.equal(['a', 'a', 'a']);
   });
 
-  type World = ReturnType<typeof world>;
-  const changes: [what: string, change: (given: World) => unknown][] = [
-    ['the settings', ({ input }) => Object.assign(input, { settings: settings({ mode: 'both' }) })],
-    [
-      "the namespace's label that decides",
-      ({ input }) =>
-        Object.assign(input, { namespace: { ...input.namespace, labels: { 'archaware.dev/ignore': 'true' } } }),
-    ],
-    [
-      "the namespace's preference",
-      ({ input }) => Object.assign(input, { namespace: { ...input.namespace, preferred: 'arm64' } }),
-    ],
-    ['the namespace', ({ input }) => Object.assign(input, { namespace: { ...input.namespace, name: 'other' } })],
-    ['the architectures of the cluster', ({ input }) => Object.assign(input, { clusterArchitectures: ['amd64'] })],
-    ['the parts that are refused', ({ input }) => Object.assign(input, { withdrawn: ['tolerations'] })],
-    ['the leader', ({ input }) => Object.assign(input, { mayGate: false })],
-    ['the platforms of an image', ({ answers }) => Object.assign(answers, { a: BOTH })],
-    ['the kind of an image', ({ answers }) => Object.assign(answers, { a: ARM_INDEX })],
-    ['the knowledge of an image', ({ answers }) => Object.assign(answers, { a: pending })],
-    [
-      'a label of the pod that decides',
-      ({ input }) => Object.assign(input, { object: pod({}, { labels: { 'archaware.dev/ignore': 'true' } }) }),
-    ],
+  const labels = { 'archaware.dev/ignore': 'true' };
+  const changes: [what: string, input: Partial<AdmissionInput>, answers?: Record<string, ImageAnswer>][] = [
+    ['the settings', { settings: settings({ mode: 'both' }) }],
+    ["the namespace's label that decides", { namespace: { ...SHOP, labels } }],
+    ["the namespace's preference", { namespace: { ...SHOP, preferred: 'arm64' } }],
+    ['the namespace', { namespace: { ...SHOP, name: 'other' } }],
+    ['the architectures of the cluster', { clusterArchitectures: ['amd64'] }],
+    ['the parts that are refused', { withdrawn: ['tolerations'] }],
+    ['the leader', { mayGate: false }],
+    ['a label of the pod that decides', { object: pod({}, { labels }) }],
+    ['the platforms of an image', {}, { a: BOTH }],
+    ['the kind of an image', {}, { a: ARM_INDEX }],
+    ['the knowledge of an image', {}, { a: pending }],
   ];
-  for (const [what, change] of changes) {
+  for (const [what, change, learnt] of changes) {
     it(`are not used if something else has changed: ${what}`, () => {
-      const given = world();
-      given.isJudged();
-      expect(given.isJudged(), 'the same').to.equal(false);
-      change(given);
-      expect(given.isJudged(), what).to.equal(true);
+      const { input, answers, isJudged } = world();
+      isJudged();
+      expect(isJudged(), 'the same').to.equal(false);
+      Object.assign(input, change);
+      Object.assign(answers, learnt);
+      expect(isJudged(), what).to.equal(true);
     });
   }
 
@@ -138,12 +130,8 @@ describe('remembered verdicts', () => {
 
   it('are the verdicts of a reviewer that remembers nothing, whatever happens in between', () => {
     const images = ['arm', 'both', 'cold'];
-    const modes: Partial<Settings>[] = [
-      { mode: 'both' },
-      { mode: 'taints' },
-      { mode: 'both', preferred: { arm64: 9 } },
-    ];
-    const possible = modes.map(settings);
+    const modes = [{ mode: 'both' }, { mode: 'taints' }, { mode: 'both', preferred: { arm64: 9 } }] as const;
+    const possible = modes.map((mode) => settings(mode));
     const step = fc.record({
       pod: fc.nat(2),
       settings: fc.nat(2),

@@ -105,8 +105,8 @@ describe('the problems that a leader knows', () => {
       [
         'a node first, then what makes pods, then a pod',
         counts(),
-        [said('Pod', 'p', 'WriteRefused'), said('DaemonSet', 'a', 'WriteRefused'), said('Node', 'n1', 'WriteRefused')],
-        [/^Node n1/, /^DaemonSet shop\/a/, /^Pod shop\/p/],
+        ['Pod', 'DaemonSet', 'Node'].map((kind) => said(kind, 'a', 'WriteRefused')),
+        [/^Node a/, /^DaemonSet shop\/a/, /^Pod shop\/a/],
       ],
       ['a refused file', counts({ configurationInUse: false }), [], [/^the changed configuration file is refused/]],
       ['a certificate that ends soon', counts({ certificateExpiry: NOW + 7_200_000 }), [], [/at 2026-01-01T02:00:00/]],

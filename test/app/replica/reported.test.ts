@@ -11,12 +11,8 @@ describe('the log of reconciliations', () => {
     ['what needs nothing', 'unchanged', undefined, 'debug'],
     ['what waits', 'waiting', undefined, 'debug'],
     ['what failed', 'error', new Error('x'), 'warn'],
-    [
-      'what the lost Lease kept from being written, a line for each pod otherwise',
-      'error',
-      new LeaseLostError('x'),
-      'debug',
-    ],
+    // A line for each pod otherwise.
+    ['what the lost Lease kept from being written', 'error', new LeaseLostError('x'), 'debug'],
   ];
   for (const [what, outcome, error, level] of rows) {
     it(`logs ${what} at ${level}`, () => {
@@ -27,12 +23,8 @@ describe('the log of reconciliations', () => {
         ...createMetrics('test', () => 0),
         reconciled: (controller: string, result: string) => void counted.push(`${controller} ${result}`),
       };
-      createTelemetry(log, metrics, () => {}).outcome(
-        'pod',
-        'a/b',
-        1,
-        outcome === 'error' ? { outcome, error } : { outcome },
-      );
+      const telemetry = createTelemetry(log, metrics, () => {});
+      telemetry.outcome('pod', 'a/b', 1, outcome === 'error' ? { outcome, error } : { outcome });
       expect([lines, counted]).to.deep.equal([[level], [`pod ${outcome}`]]);
     });
   }
@@ -40,11 +32,8 @@ describe('the log of reconciliations', () => {
   it('says what was written, and why an object is held', () => {
     const lines: unknown[] = [];
     const log = { debug() {}, info: (fields: unknown) => lines.push(fields), warn() {} };
-    const { outcome: report } = createTelemetry(
-      log,
-      createMetrics('test', () => 0),
-      () => {},
-    );
+    const metrics = createMetrics('test', () => 0);
+    const { outcome: report } = createTelemetry(log, metrics, () => {});
     report('pod', 'a/b', 1, { outcome: 'written', detail: 'tolerates amd64' });
     report('pod', 'a/c', 1, { outcome: 'held', detail: 'nothing in common' });
     expect(lines).to.deep.equal([

@@ -40,7 +40,6 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     /** What another writer makes of the result of a write. */
     webhook: (object: JsonObject): JsonObject => object,
     secrets: [] as { name: string; reason: string }[],
-    liveTaints: new Set<string>(),
     nodes: [] as Node[],
     /** How the API server answers when a DaemonSet is read. */
     read: (name: string): DaemonSet => now(name),
@@ -50,7 +49,6 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
   const decided: string[] = [];
   const events: string[] = [];
   const accounts: string[] = [];
-  const turns: string[] = [];
   const served: string[] = [];
   const objects = new Map<string, JsonObject>();
   let version = 1;
@@ -60,7 +58,7 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     namespaces,
     settings: () => world.settings,
     clusterArchitectures: () => ['amd64', 'arm64'],
-    liveTaints: () => world.liveTaints,
+    liveTaints: () => new Set(),
     async serviceAccountSecrets(_namespace, name) {
       accounts.push(name);
       return ['of-account'];
@@ -93,7 +91,7 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     fetchDaemonSet: async ({ name }) => world.read(name),
     nodes: () => world.nodes,
     isPaced: true,
-    onTurn: (key) => turns.push(key),
+    onTurn: () => undefined,
     onDecided: (key) => decided.push(key),
     onServed: () => served.push('served'),
   });
@@ -129,33 +127,27 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     daemonSets.put(`shop/${name}`, now(name));
   }
   const now = (name = 'agent') => readDaemonSet(objects.get(name) ?? {});
+  function become(name: string, status: JsonObject): void {
+    const object = objects.get(name) ?? {};
+    objects.set(name, { ...object, status: { ...objectAt(object, 'status'), ...status } });
+    daemonSets.put(`shop/${name}`, now(name));
+  }
   return {
     ...{ clock, world, daemonSets, namespaces, controller, put, now },
-    ...{ asked, writes, decided, events, accounts, turns, served },
+    ...{ asked, writes, decided, events, accounts, served },
     /** Shows the result of the last write in the watch; its rollout is over if `isOver`. */
-    show(name = 'agent', isOver = true) {
-      const object = objects.get(name) ?? {};
-      const shown = { ...object, status: isOver ? rolledOut(now(name).generation) : objectAt(object, 'status') };
-      daemonSets.put(`shop/${name}`, readDaemonSet(shown));
-      objects.set(name, shown);
-    },
+    show: (name = 'agent', isOver = true) => become(name, isOver ? rolledOut(now(name).generation) : {}),
     /** Shows another status of the DaemonSet in the watch. */
-    status(name: string, changed: JsonObject) {
-      const object = objects.get(name) ?? {};
-      const observedGeneration = now(name).generation;
-      const shown = { ...object, status: { ...objectAt(object, 'status'), observedGeneration, ...changed } };
-      daemonSets.put(`shop/${name}`, readDaemonSet(shown));
-      objects.set(name, shown);
-    },
+    status: (name: string, changed: JsonObject) =>
+      become(name, { observedGeneration: now(name).generation, ...changed }),
     run: async (key = KEY) => outcomeOf(await controller.reconcile(key, NEVER)),
   };
 }
 
-function rolledOut(generation: number): JsonObject {
-  const [observedGeneration, one] = [generation, 1];
+function rolledOut(observedGeneration: number): JsonObject {
   return {
-    ...{ observedGeneration, desiredNumberScheduled: one, currentNumberScheduled: one, numberAvailable: one },
-    updatedNumberScheduled: one,
+    ...{ observedGeneration, desiredNumberScheduled: 1, currentNumberScheduled: 1 },
+    ...{ updatedNumberScheduled: 1, numberAvailable: 1 },
   };
 }
 

@@ -33,7 +33,6 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
   const [pods, namespaces] = [createStore<Pod>(), createStore<Namespace>()];
   const world = {
     settings: settings(given),
-    architectures: ['amd64', 'arm64'],
     answers: { app: known('linux/arm64'), other: known('linux/amd64') } as Record<string, ImageAnswer>,
     /** How the API server answers a write, if it does not carry it out. */
     refusal: undefined as Exclude<WriteResult, { kind: 'written' }> | undefined,
@@ -55,7 +54,7 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
     pods,
     namespaces,
     settings: () => world.settings,
-    clusterArchitectures: () => world.architectures,
+    clusterArchitectures: () => ['amd64', 'arm64'],
     images: {
       answer({ image }, _namespace, _pullSecrets, mayStart) {
         (mayStart?.() === false ? recalled : asked).push(image);
