@@ -80,7 +80,7 @@ describe('report -o html', () => {
       'The newer tag 2.0 has a build for arm64.',
       '2 registry.example.com/ops/agent:3 linux/amd64 1 1 1 80 %',
       'denied: 401 Unauthorized',
-      'its nodeSelector asks for disktype=ssd, which no arm64 node has',
+      'its nodeSelector asks for disktype=ssd',
     ]) {
       expect(text).to.include(words);
     }
