@@ -475,13 +475,6 @@ describe('the advice', () => {
       ],
     ],
     [
-      'a bound pod that is left alone, if no node would take it again',
-      { images: BOTH, ...LEFT_ALONE, spec: { containers: [{ image: 'a' }], nodeName: 'arm-1' } },
-      [
-        'remove the label archaware.dev/ignore, or give it tolerations of its own (archaware inspect IMAGE shows the architectures)',
-      ],
-    ],
-    [
       'no build of an image for Windows if no node runs Windows',
       { ...FILE, images: 'windows/amd64 windows/arm64', spec: { os: { name: 'windows' } } },
       ['no node runs windows: add a node with windows', 'or change the operating system that the pod asks for'],

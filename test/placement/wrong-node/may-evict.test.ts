@@ -104,11 +104,6 @@ describe('the eviction of a pod from a wrong node', () => {
       /its image app@\S+ claims to run on arm64, but it does not .*rebuild it, or state the architectures of "app:1" in images.overrides/,
     ],
     [
-      'the same, where it only warns',
-      { ...SAYS, settings: { onWrongNode: 'warn' } },
-      /to run on arm64.*in images.over/,
-    ],
-    [
       'that cannot be pulled, though they do',
       { ...UNPULLED, isPulled: false },
       /its images have arm64.*pull may succeed/,
@@ -120,8 +115,6 @@ describe('the eviction of a pod from a wrong node', () => {
     ],
     ['whose status names no digest', { ...UNPROVED, isPulled: false }, /the status of container c has no digest that/],
     ['whose digest is not known', UNPROVED, /not known for certain which image container c runs \(app@sha256/],
-    ['that died of the format as it must', { trouble: 'exec-format-error' }, undefined],
-    ['that cannot be pulled, as it must', { trouble: 'no-match-for-platform', isPulled: false }, undefined],
 
     // The next pod runs the images that the tags name now.
     ['of whose images one is not known', { runsOn: undefined }, /platforms of its images are not known for certain/],
@@ -145,7 +138,6 @@ describe('the eviction of a pod from a wrong node', () => {
     ['that tolerates another so', { ...own('s390x'), nodes: [other('amd64'), other('s390x')] }, /onto nodes of s390x/],
     ['that tolerates what is not here in a form of its own', own('s390x'), undefined],
     ['that tolerates the right one in a form of its own', own('amd64'), undefined],
-    ['that tolerates something else', by({ key: 'other', operator: 'Exists' }), undefined],
     ["whose tolerations of our form are its author's", { ...by(OURS), managedFields: [] }, /onto nodes of arm64/],
     ['whose author named the node', { managedFields: [template({ 'f:nodeName': {} })] }, /its template names the node/],
 
@@ -155,7 +147,6 @@ describe('the eviction of a pod from a wrong node', () => {
     ['whose affinity no right node matches', { spec: { affinity: requires(term('zone In a')) } }, NO_PLACE],
     ['whose right node is cordoned', { nodes: [CORDONED] }, NO_PLACE],
     ['that tolerates cordoned nodes, without another', { ...TOLERATES_CORDONS, nodes: [CORDONED] }, NO_PLACE],
-    ['of whose right nodes one is not cordoned', { nodes: [CORDONED, other('amd64')] }, undefined],
     ["whose right node has somebody else's taint", { nodes: [other('amd64', { taints: GPU })] }, NO_PLACE],
     ['that tolerates that', { ...TOLERATES_GPU, nodes: [other('amd64', { taints: [...GPU, AMD_TAINT] })] }, undefined],
     ['before its spec was read whole', { early: true, spec: { nodeSelector: { no: 'node' } } }, undefined],
@@ -201,7 +192,6 @@ describe('the facts that only the whole pod has', () => {
     ['of a template that names its node', [template({ 'f:nodeName': {} })], [true, false]],
     ['of a template, and of us', [template({}), wrote('archaware-controller', { 'f:tolerations': {} })], [false, true]],
     ['of a template with tolerations', [template({ 'f:tolerations': {} })], [false, false]],
-    ['of writers that cannot be read', 'no list', [false, false]],
   ];
   for (const [given, managedFields, expected] of rows) {
     it(given, () => {
