@@ -5,9 +5,8 @@ import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { leads, type RunningController } from '../support/running.ts';
-import { applyWebhook, eventuallyTrusted } from '../support/webhook.ts';
+import { applyWebhook } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
-import { eventuallyPlacedAtOnce } from './support/placed.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const SECRET = 'archaware-controller-webhook';
@@ -26,25 +25,6 @@ describe('a rollout, on the real control plane', () => {
 
   const served = (port: number, mode: string, flags: readonly string[] = []) =>
     world.run(['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', mode, ...flags]);
-
-  it('that turns the webhook on ends: a new replica is ready while an old one leads, which knows of no webhook', async () => {
-    const [first = 0, second = 0] = await freePorts(2);
-    const leader = await world.run();
-    await world.eventually('the old one to lead', () => leads(leader));
-    const follower = await world.run();
-    await applyWebhook(world, first);
-    // Throws where it is not ready within 30 s.
-    const next = await served(first, 'both');
-    expect(await leads(leader)).to.equal(true);
-    await follower.stop();
-    await served(second, 'both');
-    expect(await leads(leader)).to.equal(true);
-    await leader.stop();
-    await eventuallyTrusted(world);
-    await eventuallyPlacedAtOnce(world, ns);
-    expect(next.logs().join()).not.to.include('has no certificate yet');
-    await world.eventuallyTainted();
-  }).timeout(90_000);
 
   it('loses no review: replicas that end go on answering new connections until nobody calls them', async () => {
     const ports = await freePorts(20);

@@ -11,7 +11,7 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { binaries, hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from '../support/objects.ts';
-import { WEBHOOKS } from '../support/webhook.ts';
+import { bundlesOf, WEBHOOKS } from '../support/webhook.ts';
 import { daemonSet, deployment, pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm, RELEASE } from './support/helm.ts';
 import { GATE, gates } from './support/placed.ts';
@@ -108,14 +108,9 @@ describe('helm, on the real control plane, in this order', () => {
       labels: at(node, 'metadata', 'labels'),
       annotations: Object.keys(Object(at(node, 'metadata', 'annotations'))).sort(),
     }));
-  const bundles = async () =>
-    listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks').map((hook) =>
-      at(hook, 'clientConfig', 'caBundle'),
-    );
-  const paths = async () => {
-    const { body } = await world.cluster.request('GET', WEBHOOKS);
-    return listAt(body, 'webhooks').map((hook) => String(at(hook, 'clientConfig', 'service', 'path')));
-  };
+  const bundles = () => bundlesOf(world);
+  const paths = async () =>
+    listAt(await world.get(WEBHOOKS), 'webhooks').map((hook) => String(at(hook, 'clientConfig', 'service', 'path')));
 
   it('installs, and upgrades from the chart of the previous commit where there is one', async () => {
     const archive = `git archive HEAD~1 manifests/helm/archaware-controller | tar -x -C ${previous}`;
@@ -131,13 +126,12 @@ describe('helm, on the real control plane, in this order', () => {
   });
 
   it('runs with the rights and the configuration of the chart', async () => {
-    const { body } = await world.cluster.request('GET', CONFIG);
-    const { body: rules } = await world.cluster.request('GET', `${CONFIG}-labels-accelerators`);
+    const [configuration, rules] = await Promise.all([world.get(CONFIG), world.get(`${CONFIG}-labels-accelerators`)]);
     const texts = Object.entries(Object(at(rules, 'data'))).map(([rule, text]) => [rule, String(text)] as const);
     await places.mount('labels/accelerators', Object.fromEntries(texts));
     const [port = 0] = await freePorts(1);
     flags = [
-      ...['--config', await places.file('config.yaml', String(at(body, 'data', 'config.yaml')))],
+      ...['--config', await places.file('config.yaml', String(at(configuration, 'data', 'config.yaml')))],
       ...['--nodeLabels.directory', `${places.directory}/labels`],
       // Nobody calls the webhook here, as no pod of the Service runs.
       ...['--webhook.address', `127.0.0.1:${port}`],
@@ -230,16 +224,13 @@ describe('helm, on the real control plane, in this order', () => {
       await world.create(
         pod(shop, 'gated', { images: [world.image('multi')], spec: { schedulingGates: [{ name: GATE }] } }),
       );
-      const left = await Promise.all(
-        LEFT_BEHIND.map(async (path) => ({ path, object: (await world.cluster.request('GET', path)).body })),
-      );
+      const left = await Promise.all(LEFT_BEHIND.map(async (path) => ({ path, object: await world.get(path) })));
       await helm.must(['upgrade', ...RELEASE, CHART_PATH], { ...COMMON, ...values });
       for (const { path, object } of left) await leave(path, object);
       const cameras = async () => (await world.pods(shop, 'camera')).map(uidOf).sort();
       const before = await cameras();
 
-      const { body } = await world.cluster.request('GET', CONFIG);
-      const config = await places.file('later.yaml', String(at(body, 'data', 'config.yaml')));
+      const config = await places.file('later.yaml', String(at(await world.get(CONFIG), 'data', 'config.yaml')));
       const from = await world.requestCount();
       await uninstalled(['--config', config, ...flags.slice(2)]);
       const writes = await world.writesSince(from);

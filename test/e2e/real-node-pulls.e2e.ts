@@ -5,7 +5,14 @@ import { binaries } from '../../hack/cluster/spawn.ts';
 import { type Content, descriptorOf, type ImageFixture, programImage } from '../../testimg/build.ts';
 import { type Harness, startResolver } from '../oci/server.ts';
 import { pod } from '../support/workloads.ts';
-import { eventuallyPulled, indexOf, needsRealNode, pushIndexes, startNodeWorld } from './support/real-node.ts';
+import {
+  eventuallyPulled,
+  indexOf,
+  isCounted,
+  needsRealNode,
+  pushIndexes,
+  startNodeWorld,
+} from './support/real-node.ts';
 import type { LiveWorld } from './support/world.ts';
 
 const NAMESPACE = 'pulls';
@@ -122,12 +129,7 @@ describe('what containerd pulls on a real node', function () {
     const expected = new Map(rows(own).map(({ name, isPulled, isCounted }) => [name, { isPulled, isCounted }]));
     const found = new Map<string, { isPulled: boolean; isCounted: boolean }>();
     for (const [name, { isPulled }] of statuses) {
-      const { platforms } = await harness.resolver.resolve(
-        `${world.registry.host}/app:${name}`,
-        { namespace: NAMESPACE, pullSecrets: [], always: false },
-        new AbortController().signal,
-      );
-      found.set(name, { isPulled, isCounted: platforms.some(({ architecture }) => architecture === own) });
+      found.set(name, { isPulled, isCounted: await isCounted(harness, `${world.registry.host}/app:${name}`, own) });
     }
     expect(Object.fromEntries(found)).to.deep.equal(Object.fromEntries(expected));
   });

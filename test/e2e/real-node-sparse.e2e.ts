@@ -11,7 +11,14 @@ import { ImageError } from '../../src/oci/errors.ts';
 import { type Content, descriptorOf, programImage } from '../../testimg/build.ts';
 import { type Harness, startResolver } from '../oci/server.ts';
 import { pod } from '../support/workloads.ts';
-import { eventuallyPulled, indexOf, needsRealNode, pushIndexes, startNodeWorld } from './support/real-node.ts';
+import {
+  eventuallyPulled,
+  indexOf,
+  isCounted,
+  needsRealNode,
+  pushIndexes,
+  startNodeWorld,
+} from './support/real-node.ts';
 import type { LiveWorld } from './support/world.ts';
 
 const NAMESPACE = 'sparse';
@@ -86,24 +93,16 @@ describe('what containerd pulls through a mirror that lacks platforms, on a real
     for (const row of ROWS) {
       const name = nameOf(row);
       expected[name] = { isPulled: row.isPulled, isCounted: row.isPulled };
-      found[name] = { isPulled: pulled.get(name)?.isPulled, isCounted: await isCounted(row) };
+      found[name] = { isPulled: pulled.get(name)?.isPulled, isCounted: await isFound(row) };
     }
     expect(found).to.deep.equal(expected);
   });
 
-  async function isCounted(row: Row): Promise<boolean> {
-    try {
-      const { platforms } = await harness.resolver.resolve(
-        `${row.registry}/${REPOSITORY}:${nameOf(row)}`,
-        { namespace: NAMESPACE, pullSecrets: [], always: false },
-        new AbortController().signal,
-      );
-      return platforms.some(({ architecture }) => architecture === own);
-    } catch (error) {
+  const isFound = (row: Row) =>
+    isCounted(harness, `${row.registry}/${REPOSITORY}:${nameOf(row)}`, own).catch((error: unknown) => {
       if (error instanceof ImageError && error.code === 'not-found') return false;
       throw error;
-    }
-  }
+    });
 });
 
 /** Deletes a manifest; the index that names it stays. */

@@ -1,16 +1,10 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { isGoing, isReady, ours, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
+import { isTrusted } from '../support/webhook.ts';
 import { deployment, type KubernetesObject, pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm, RELEASE } from './support/helm.ts';
-import {
-  eventuallyOn,
-  isTrusted,
-  nothingIsLeft,
-  restartUnderStream,
-  reviewsPods,
-  whatIsThere,
-} from './support/real-checks.ts';
+import { eventuallyOn, nothingIsLeft, restartUnderStream, reviewsPods, whatIsThere } from './support/real-checks.ts';
 import {
   configurationEdit,
   editConfiguration,

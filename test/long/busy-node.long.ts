@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { arrangeHelm, CHART_PATH, type Helm, RELEASE } from '../e2e/support/helm.ts';
-import { isTrusted, restartUnderStream, reviewsPods } from '../e2e/support/real-checks.ts';
+import { restartUnderStream, reviewsPods } from '../e2e/support/real-checks.ts';
 import { needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
 import type { LiveWorld } from '../e2e/support/world.ts';
+import { isTrusted } from '../support/webhook.ts';
 
 const RESTARTS = Number(process.env.ARCHAWARE_RESTARTS || 5);
 const PODS_PER_SECOND = 20;

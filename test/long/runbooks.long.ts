@@ -5,7 +5,7 @@ import { at } from '../../hack/cluster/json.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
 import { nodePool } from '../autoscalers/support/pools.ts';
 import { gates } from '../e2e/support/placed.ts';
-import { eventuallyOn, isTrusted, reviewsPods, whatIsThere } from '../e2e/support/real-checks.ts';
+import { eventuallyOn, reviewsPods, whatIsThere } from '../e2e/support/real-checks.ts';
 import {
   configurationEdit,
   installManifest,
@@ -16,6 +16,7 @@ import {
 } from '../e2e/support/real-world.ts';
 import type { LiveWorld } from '../e2e/support/world.ts';
 import { isGoing, nameOf, ours, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
+import { isTrusted } from '../support/webhook.ts';
 import { pod, statefulSet } from '../support/workloads.ts';
 
 const NS = 'shop';

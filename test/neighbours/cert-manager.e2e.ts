@@ -4,15 +4,15 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import { streamPods } from '../e2e/support/pod-stream.ts';
-import { isTrusted, passedUnreviewed, reviewsPods } from '../e2e/support/real-checks.ts';
+import { passedUnreviewed, reviewsPods } from '../e2e/support/real-checks.ts';
 import { editConfiguration, needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
 import type { LiveWorld } from '../e2e/support/world.ts';
 import { isGoing, nameOf } from '../support/objects.ts';
+import { bundlesOf, isTrusted, WEBHOOKS } from '../support/webhook.ts';
 import { startCertManager } from './support/cert-manager.ts';
 
 const NAME = 'archaware-controller';
 const SECRET = `${NAME}-certificates`;
-const WEBHOOKS = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${NAME}`;
 const CERTIFICATES = '/apis/cert-manager.io/v1/namespaces/archaware/certificates';
 const PODS_PER_SECOND = 5;
 /** Says with which certificate an address serves: prints its serial number. */
@@ -55,21 +55,13 @@ describe('archaware beside cert-manager, on a real node', function () {
 
   const eventually = <T>(what: string, condition: () => Promise<T | false | undefined>) =>
     world.cluster.waitFor(what, condition, 180_000);
-  const replicas = async () =>
-    listAt((await world.cluster.request('GET', '/api/v1/namespaces/archaware/pods')).body, 'items').filter(
-      (one) => !isGoing(one),
-    );
+  const replicas = async () => (await world.list('Pod', 'archaware')).filter((one) => !isGoing(one));
   /** The serial numbers with which the replicas serve. */
   const served = async () => {
     const addresses = (await replicas()).map((one) => String(at(one, 'status', 'podIP')));
     return Promise.all(addresses.map((address) => real.node.run(process.execPath, '-e', ASK, address, '9443')));
   };
-  const revision = async () =>
-    Number(at((await world.cluster.request('GET', `${CERTIFICATES}/${NAME}`)).body, 'status', 'revision'));
-  const bundles = async () =>
-    listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks').map((hook) =>
-      at(hook, 'clientConfig', 'caBundle'),
-    );
+  const revision = async () => Number(at(await world.get(`${CERTIFICATES}/${NAME}`), 'status', 'revision'));
 
   /** Its injector adds to a bundle what is new, and leaves what was there. */
   const pem = (base64: unknown) => Buffer.from(String(base64), 'base64').toString();
@@ -90,7 +82,7 @@ describe('archaware beside cert-manager, on a real node', function () {
   });
 
   it('is asked at the secret path alone', async () => {
-    const hooks = listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks');
+    const hooks = listAt(await world.get(WEBHOOKS), 'webhooks');
     const paths = hooks.map((hook) => String(at(hook, 'clientConfig', 'service', 'path')));
     for (const path of paths) expect(path).to.match(/^\/mutate\/[0-9a-f]{40}$/);
     const logs = await real.kubectl('-n', 'archaware', 'logs', '-l', `app.kubernetes.io/name=${NAME}`, '--tail=-1');
@@ -101,12 +93,12 @@ describe('archaware beside cert-manager, on a real node', function () {
     [
       'when it is asked to, as by cmctl renew',
       async () => {
-        const { body } = await world.cluster.request('GET', `${CERTIFICATES}/${NAME}`);
+        const certificate = await world.get(`${CERTIFICATES}/${NAME}`);
         const condition = {
           ...{ type: 'Issuing', status: 'True', reason: 'ManuallyTriggered', message: 'asked for' },
           lastTransitionTime: new Date().toISOString().replace(/[.]\d+/, ''),
         };
-        const conditions = [...listAt(body, 'status', 'conditions'), condition];
+        const conditions = [...listAt(certificate, 'status', 'conditions'), condition];
         const patch = JSON.stringify({ status: { conditions } });
         const merge = ['--subresource=status', '--type=merge', '--patch', patch];
         return real.kubectl('-n', 'archaware', 'patch', 'certificate', NAME, ...merge);
@@ -130,7 +122,7 @@ describe('archaware beside cert-manager, on a real node', function () {
         const seconds = () => ((performance.now() - begun) / 1000).toFixed(1);
         const trusted = eventually('every webhook to have its authority', async () => {
           const authority = await currentAuthority();
-          return (await bundles()).every((bundle) => pem(bundle).includes(authority));
+          return (await bundlesOf(world)).every((bundle) => pem(bundle).includes(authority));
         }).then(() => console.log(`        trusted after ${seconds()} s`));
         await eventually('all replicas to serve with the new one', async () => {
           const now = await served();

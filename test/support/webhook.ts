@@ -39,6 +39,16 @@ export async function applyWebhook(
   await world.cluster.apply(await webhookManifest(url, changed));
 }
 
+/** Whom the API server trusts as each webhook; undefined for nobody. */
+export const bundlesOf = async ({ get }: Pick<Objects, 'get'>): Promise<readonly unknown[]> =>
+  listAt(await get(WEBHOOKS), 'webhooks').map((hook) => at(hook, 'clientConfig', 'caBundle'));
+
+/** Whether the API server can call every webhook. */
+export async function isTrusted(world: Pick<Objects, 'get'>): Promise<boolean> {
+  const bundles = await bundlesOf(world);
+  return bundles.length > 0 && bundles.every((bundle) => bundle !== undefined);
+}
+
 /** Runs the controller with a webhook that the API server trusts. */
 export async function runWithWebhook(world: World, ...flags: readonly string[]): Promise<RunningController> {
   const webhook = await arrangeWebhook(world);
@@ -49,8 +59,5 @@ export async function runWithWebhook(world: World, ...flags: readonly string[]):
 
 /** Waits until the API server trusts what the controller serves with, so that no review is passed over. */
 export async function eventuallyTrusted(world: Pick<Objects, 'eventually' | 'get'>): Promise<void> {
-  await world.eventually('every webhook to have a caBundle', async () => {
-    const hooks = listAt(await world.get(WEBHOOKS), 'webhooks');
-    return hooks.length > 0 && hooks.every((hook) => at(hook, 'clientConfig', 'caBundle') !== undefined);
-  });
+  await world.eventually('every webhook to have a caBundle', () => isTrusted(world));
 }

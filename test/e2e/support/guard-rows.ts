@@ -181,10 +181,6 @@ const decidedOn = (tolerations: readonly unknown[], more: object = {}) =>
 /** The annotation that goes with the DaemonSet: the first one of its tolerations for archaware's taint is archaware's. */
 export const RECORDED = { [NOTES]: entry(own('amd64')) };
 
-/** The record as it has been since it names the images. */
-const recordOf = (tolerations: readonly unknown[], images: readonly string[] = ['registry.example.com/app:1']) =>
-  JSON.stringify({ images, subject: '0123abcd4567cdef', tolerations });
-
 /** A record that lists these as the past. */
 const pastOf = (tolerations: readonly unknown[], past: readonly string[]) =>
   JSON.stringify({ images: ['[::1]:5000/app:1'], past, subject: '0a1bc2d3', tolerations });
@@ -222,8 +218,7 @@ export const SETS_ALLOWED: readonly Attempt[] = on(
     { op: 'test', path: '/metadata/managedFields/0/operation', value: 'Update' },
     remove('/metadata/managedFields/0'),
   ],
-  ['record which images they are for', noted(recordOf([own('amd64')]))],
-  ['record a guess, which is for no images', noted(recordOf([own('amd64')], []))],
+  ['record a guess, which is for no images', noted(decidedOn([own('amd64')], { images: [] }))],
   ['take our toleration back', untolerating(1), remove(notes)],
   ['add our toleration', tolerating(own('s390x')), noted(JSON.stringify([own('amd64'), own('s390x')]))],
   ['take our toleration back, and record that it did', untolerating(1), noted(rolledOut('back 3', []))],
@@ -299,14 +294,10 @@ export const SETS_REFUSED: readonly Attempt[] = on(
   ],
   ['remove our toleration but for its entry', untolerating(1)],
   ['record a foreign toleration as ours', noted(entry(foreign))],
-  ['record a foreign toleration with images', noted(recordOf([foreign]))],
-  ['record a foreign toleration as an image', noted(recordOf([own('amd64')], [JSON.stringify(foreign)]))],
+  ['record a foreign toleration as an image', noted(decidedOn([own('amd64')], { images: [JSON.stringify(foreign)] }))],
   ['record anything else of a rollout', noted(rolledOut('whatever', [own('amd64')]))],
-  ['record more behind the images', noted(`${recordOf([own('amd64')])} `)],
-  [
-    'record something else than a hash as what it was decided on',
-    noted(recordOf([own('amd64')]).replace('0123abcd', 'x y')),
-  ],
+  ['record more behind the images', noted(`${decidedOn([own('amd64')])} `)],
+  ['record something else than a hash as what it was decided on', noted(decidedOn([own('amd64')], { subject: 'x y' }))],
   ['record a foreign toleration as ours, with what it was decided on', noted(decidedOn([foreign]))],
   ['record one outside of the list', noted(decidedOn([own('amd64')], { extra: [own('s390x')] }))],
   ['record one with more to it', noted(`${entry(own('amd64'))},"x"`)],

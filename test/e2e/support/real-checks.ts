@@ -19,12 +19,6 @@ export const eventuallyOn =
   <T>(what: string, condition: () => Promise<T | false | undefined>, deadlineMs = DEADLINE_MS): Promise<T> =>
     world.cluster.waitFor(what, condition, deadlineMs);
 
-/** Whether the API server can call every webhook. */
-export async function isTrusted(world: LiveWorld): Promise<boolean> {
-  const hooks = listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks');
-  return hooks.length > 0 && hooks.every((hook) => at(hook, 'clientConfig', 'caBundle') !== undefined);
-}
-
 /** Whether admission answers for a new pod; a dry run creates none. */
 export async function reviewsPods(world: LiveWorld, namespace: string, image: string): Promise<boolean> {
   const probe = pod(namespace, 'probe', { images: [image] });

@@ -3,6 +3,7 @@ import { missingForNode } from '../../../hack/cluster/node-means.ts';
 import type { Registry } from '../../../hack/cluster/registry.ts';
 import { type Content, content, type ImageFixture, MEDIA_TYPES } from '../../../testimg/build.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
+import type { Harness } from '../../oci/server.ts';
 import { isInstalled } from './programs.ts';
 import { type LiveWorld, startWorld } from './world.ts';
 
@@ -37,6 +38,13 @@ export async function pushIndexes(
   const fixtures = images.map(({ tag, image }) => ({ tag, build: () => image, refusable: 'an unusual index' }));
   const { skipped } = await pushFixtures({ registry: host, repository: 'app', insecure: true, fixtures });
   if (skipped.length > 0) throw new Error(`the registry refuses ${skipped.join()}`);
+}
+
+/** Whether archaware counts an architecture of an image; the error where its platforms cannot be looked up. */
+export async function isCounted(harness: Harness, image: string, architecture: string): Promise<boolean> {
+  const access = { namespace: 'default', pullSecrets: [], always: false };
+  const { platforms } = await harness.resolver.resolve(image, access, new AbortController().signal);
+  return platforms.some((platform) => platform.architecture === architecture);
 }
 
 /** An index with these entries. */

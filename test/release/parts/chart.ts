@@ -1,8 +1,9 @@
 /** The chart of a release, from the registry to pods on the real node. */
 import { expect } from 'chai';
 import { at } from '../../../hack/cluster/json.ts';
-import { eventuallyOn, isTrusted, nothingIsLeft, reviewsPods } from '../../e2e/support/real-checks.ts';
+import { eventuallyOn, nothingIsLeft, reviewsPods } from '../../e2e/support/real-checks.ts';
 import { ours, scheduledOn, taints, tolerations } from '../../support/objects.ts';
+import { isTrusted } from '../../support/webhook.ts';
 import { pod } from '../../support/workloads.ts';
 import { VERSIONS } from '../support/names.ts';
 import { blockWith, type Rehearsal, releaseBlocks } from '../support/rehearsal.ts';
