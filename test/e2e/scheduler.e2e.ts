@@ -59,8 +59,12 @@ describe('explain, beside the scheduler', () => {
   const required = (...nodeSelectorTerms: readonly object[]) => ({
     affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
   });
-  const expression = (key: string, operator: string, ...values: readonly string[]) => ({
-    matchExpressions: [{ key, operator, ...(values.length > 0 ? { values } : {}) }],
+  type Expression = readonly [key: string, operator: string, ...values: string[]];
+  const all = (...expressions: readonly Expression[]) => ({
+    matchExpressions: expressions.map(([key, operator, ...values]) => ({
+      ...{ key, operator },
+      ...(values.length > 0 ? { values } : {}),
+    })),
   });
   const everything = [{ operator: 'Exists' }];
   const UNSCHEDULABLE = { key: 'node.kubernetes.io/unschedulable', operator: 'Exists', effect: 'NoSchedule' };
@@ -70,34 +74,18 @@ describe('explain, beside the scheduler', () => {
     ['held-on-cordoned', 'torn', { tolerations: [UNSCHEDULABLE] }],
     ['selector', 'both', { spec: { nodeSelector: { disk: 'nvme' } } }],
     ['selector-of-arm', 'arm64', { spec: { nodeSelector: { disk: 'ssd' } } }],
-    ['in', 'both', { tolerations: everything, spec: required(expression('disk', 'In', 'nvme', 'tape')) }],
+    ['in', 'both', { tolerations: everything, spec: required(all(['disk', 'In', 'nvme', 'tape'])) }],
     [
       'not-in',
       'both',
       {
         tolerations: [],
-        spec: required({
-          matchExpressions: [
-            { key: 'disk', operator: 'NotIn', values: ['ssd', 'hdd'] },
-            { key: 'cores', operator: 'DoesNotExist' },
-          ],
-        }),
+        spec: required(all(['disk', 'NotIn', 'ssd', 'hdd'], ['cores', 'DoesNotExist'])),
       },
     ],
-    [
-      'exists',
-      'arm64',
-      {
-        spec: required({
-          matchExpressions: [
-            { key: 'disk', operator: 'Exists' },
-            { key: 'disk', operator: 'In', values: ['ssd'] },
-          ],
-        }),
-      },
-    ],
-    ['greater', 'both', { tolerations: everything, spec: required(expression('cores', 'Gt', '16')) }],
-    ['less', 'both', { tolerations: everything, spec: required(expression('cores', 'Lt', '4'), {}) }],
+    ['exists', 'arm64', { spec: required(all(['disk', 'Exists'], ['disk', 'In', 'ssd'])) }],
+    ['greater', 'both', { tolerations: everything, spec: required(all(['cores', 'Gt', '16'])) }],
+    ['less', 'both', { tolerations: everything, spec: required(all(['cores', 'Lt', '4']), {}) }],
     ['empty-term', 'both', { tolerations: everything, spec: required({}) }],
     [
       'not-these-names',
@@ -105,7 +93,7 @@ describe('explain, beside the scheduler', () => {
       {
         spec: required({
           matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['arm64-1'] }],
-          ...expression('disk', 'In', 'hdd'),
+          ...all(['disk', 'In', 'hdd']),
         }),
       },
     ],

@@ -155,20 +155,9 @@ describe('the runbooks on a real node', function () {
         's/unresolvable: open/unresolvable: wait/; s/fallbackAfter: 2m/fallbackAfter: 1s/',
       );
       await eventually('the configuration to apply', async () => {
-        const seen = await Promise.all(
-          (await replicas()).map((one) =>
-            real.kubectl(
-              '-n',
-              'archaware',
-              'exec',
-              nameOf(one),
-              '--',
-              'node',
-              '-p',
-              'fs.readFileSync("/etc/archaware/config.yaml", "utf8")',
-            ),
-          ),
-        );
+        const read = ['--', 'node', '-p', 'fs.readFileSync("/etc/archaware/config.yaml", "utf8")'];
+        const all = (await replicas()).map(nameOf);
+        const seen = await Promise.all(all.map((name) => real.kubectl('-n', 'archaware', 'exec', name, ...read)));
         return seen.every((text) => text.includes('wait'));
       });
       world.registry.kill('SIGSTOP');

@@ -1,9 +1,28 @@
 /** The API server answers late, in part, not at all, or with refusals. Each replica's proxy does it. */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Alteration } from '../../e2e/support/proxy-alterations.ts';
+import type { Dice } from '../support/dice.ts';
 import type { Fault } from '../support/harness.ts';
 import { alterAll, amount, isWatch, often, seconds, whileAltered } from '../support/ways.ts';
 
 const TIMES_OUT = [500, 502, 503, 504] as const;
+
+/** A fault of a part of the requests, which the dice choose. */
+const partly = (
+  name: string,
+  [least, most]: readonly [number, number],
+  of: string,
+  altered: (dice: Dice) => (method: string) => Alteration | undefined,
+): Fault => ({
+  name,
+  async happen(scene) {
+    const { ms, count } = amount(scene);
+    const part = scene.dice.number(least, most);
+    const alter = altered(scene.dice);
+    await whileAltered(scene, ms, count, (method) => (scene.dice.chance(part) ? alter(method) : undefined));
+    return `${Math.round(part * 100)} % of the ${of}`;
+  },
+});
 
 export const answers: readonly Fault[] = [
   {
@@ -15,47 +34,15 @@ export const answers: readonly Fault[] = [
       return `each answer ${seconds(delayMs)} late`;
     },
   },
-  {
-    name: 'half answers: the connection ends in a body',
-    async happen(scene) {
-      const { ms, count } = amount(scene);
-      const part = scene.dice.number(0.3, 0.9);
-      await whileAltered(scene, ms, count, () => (scene.dice.chance(part) ? { cut: true } : undefined));
-      return `${Math.round(part * 100)} % of the answers`;
-    },
-  },
-  {
-    name: 'answers to writes lost: the work is done',
-    async happen(scene) {
-      const { ms, count } = amount(scene);
-      const part = scene.dice.number(0.3, 0.9);
-      await whileAltered(scene, ms, count, (method) =>
-        method !== 'GET' && scene.dice.chance(part) ? { loseAnswer: true } : undefined,
-      );
-      return `${Math.round(part * 100)} % of the writes`;
-    },
-  },
-  {
-    name: 'storm of 429 with Retry-After',
-    async happen(scene) {
-      const { ms, count } = amount(scene);
-      const [part, retryAfter] = [scene.dice.number(0.6, 1), scene.dice.whole(1, 3)];
-      const alteration = { status: 429, retryAfter };
-      await whileAltered(scene, ms, count, () => (scene.dice.chance(part) ? alteration : undefined));
-      return `${Math.round(part * 100)} % of the requests, Retry-After ${retryAfter}`;
-    },
-  },
-  {
-    name: 'storm of 500, 502, 503 and 504',
-    async happen(scene) {
-      const { ms, count } = amount(scene);
-      const part = scene.dice.number(0.6, 1);
-      await whileAltered(scene, ms, count, () =>
-        scene.dice.chance(part) ? { status: scene.dice.pick(TIMES_OUT) } : undefined,
-      );
-      return `${Math.round(part * 100)} % of the requests`;
-    },
-  },
+  partly('half answers: the connection ends in a body', [0.3, 0.9], 'answers', () => () => ({ cut: true })),
+  partly('answers to writes lost: the work is done', [0.3, 0.9], 'writes', () => (method) => {
+    return method === 'GET' ? undefined : { loseAnswer: true };
+  }),
+  partly('storm of 429 with Retry-After', [0.6, 1], 'requests', (dice) => {
+    const retryAfter = dice.whole(1, 3);
+    return () => ({ status: 429, retryAfter });
+  }),
+  partly('storm of 500, 502, 503 and 504', [0.6, 1], 'requests', (dice) => () => ({ status: dice.pick(TIMES_OUT) })),
   {
     name: 'watches reset in the middle of an event',
     async happen(scene) {

@@ -10,6 +10,7 @@ import { cloneHead, type Place, startPlace } from '../support/place.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const VERSION = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')).version;
+const IMAGE = 'registry.invalid/archaware-controller';
 const NOBODY = `registry.test:1/base/node@sha256:${'0'.repeat(64)}`;
 
 type Refusal = {
@@ -29,8 +30,9 @@ const edit = async ({ checkout }: Maintainer, name: string, from: string | RegEx
   if (before === after) throw new Error(`${name} has no ${from}`);
   await writeFile(path, after);
 };
-/** Commits what was edited, and moves the tag there. */
-const committed = async (maintainer: Maintainer) => {
+/** Commits an edit, and moves the tag there. */
+const changed = (name: string, from: string | RegExp, to: string) => async (maintainer: Maintainer) => {
+  await edit(maintainer, name, from, to);
   await maintainer.commit('chore: something is wrong');
   await maintainer.git('tag', '--force', `v${VERSION}`);
 };
@@ -64,35 +66,22 @@ const REFUSALS: readonly Refusal[] = [
   },
   {
     what: 'another version in package.json',
-    given: async (maintainer) => {
-      await edit(maintainer, 'package.json', `"version": "${VERSION}"`, '"version": "0.1.9"');
-      await committed(maintainer);
-    },
+    given: changed('package.json', `"version": "${VERSION}"`, '"version": "0.1.9"'),
     says: /package\.json.*0\.1\.9/s,
   },
   {
     what: 'another version in the chart',
-    given: async (maintainer) => {
-      await edit(maintainer, 'manifests/helm/archaware-controller/Chart.yaml', /^version: .*$/m, 'version: 0.1.9');
-      await committed(maintainer);
-    },
+    given: changed('manifests/helm/archaware-controller/Chart.yaml', /^version: .*$/m, 'version: 0.1.9'),
     says: /Chart\.yaml.*0\.1\.9/s,
   },
   {
     what: 'another version in a manifest',
-    given: async (maintainer) => {
-      const image = 'registry.invalid/archaware-controller:';
-      await edit(maintainer, 'manifests/archaware-controller.yaml', `${image}${VERSION}`, `${image}0.1.9`);
-      await committed(maintainer);
-    },
+    given: changed('manifests/archaware-controller.yaml', `${IMAGE}:${VERSION}`, `${IMAGE}:0.1.9`),
     says: /manifests\/archaware-controller\.yaml.*0\.1\.9/s,
   },
   {
     what: 'no section in the CHANGELOG',
-    given: async (maintainer) => {
-      await edit(maintainer, 'CHANGELOG.md', new RegExp(`^## \\[?${VERSION}.*$`, 'm'), '## Soon');
-      await committed(maintainer);
-    },
+    given: changed('CHANGELOG.md', new RegExp(`^## \\[?${VERSION}.*$`, 'm'), '## Soon'),
     says: /CHANGELOG\.md/,
   },
   { what: 'no REGISTRY', environment: { REGISTRY: '' }, says: /REGISTRY is not set/ },
