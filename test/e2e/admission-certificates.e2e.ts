@@ -37,10 +37,7 @@ describe("the webhook's certificates, on the real control plane", () => {
     webhook = await arrangeWebhook(world);
     ns = await world.namespace('served');
   });
-  after(async () => {
-    await world?.stop();
-    await places?.remove();
-  });
+  after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
   async function run(flags: readonly string[], port = webhook.port): Promise<RunningController> {

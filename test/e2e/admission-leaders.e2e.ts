@@ -20,12 +20,10 @@ describe('admission by two replicas, on the real control plane', () => {
   before(async () => {
     world = await startWorld();
     proxy = await startApiProxy(world.cluster);
+    world.atEnd(proxy.close);
     ports = await freePorts(2);
   });
-  after(async () => {
-    await world?.stop();
-    await proxy?.close();
-  });
+  after(() => world?.stop());
   afterEach(async () => {
     await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
     replicas = [];

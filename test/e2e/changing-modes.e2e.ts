@@ -29,10 +29,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     ns = await world.namespace('served');
     await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
   });
-  after(async () => {
-    await world?.stop();
-    await places?.remove();
-  });
+  after(() => world?.stop());
 
   /** Applies an overlay, starts a replica with its configuration, and ends the one before when that is ready. */
   async function change(name: string, component?: string, ...more: readonly string[]): Promise<RunningController> {

@@ -28,13 +28,11 @@ describe('clean as a process, on the real control plane', () => {
     world = await startWorld();
     manifest = await manifestWithoutDeployment();
     proxy = await startApiProxy(world.cluster);
+    world.atEnd(proxy.close);
     through = await proxy.kubeconfig(world.kubeconfig);
     await world.namespace(ns);
   });
-  afterEach(async () => {
-    await world?.stop();
-    await proxy?.close();
-  });
+  afterEach(() => world?.stop());
 
   const { settle, nodesTainted, settledSets, running, carrying, nodeTaints, holder } = carriedIn(
     () => world,

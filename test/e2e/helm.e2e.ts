@@ -95,7 +95,6 @@ describe('helm, on the real control plane, in this order', () => {
   });
   after(async () => {
     await world?.stop();
-    await places?.remove();
     await helm?.remove();
     if (previous) await rm(previous, { recursive: true });
   });

@@ -54,7 +54,6 @@ describe('the overlay observe and the chart, on the real control plane, in this 
   });
   after(async () => {
     await world?.stop();
-    await places?.remove();
     await helm?.remove();
   });
 

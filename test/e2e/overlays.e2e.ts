@@ -106,10 +106,7 @@ for (const [name, promised, rights] of served) {
       controller = await world.run(flags);
       if (promised.affinity || name === 'taints-1.30') await eventuallyTrusted(world);
     });
-    after(async () => {
-      await world?.stop();
-      await places?.remove();
-    });
+    after(() => world?.stop());
 
     /** What the pod would have mounted. */
     async function files(): Promise<string[]> {

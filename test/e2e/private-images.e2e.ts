@@ -32,13 +32,12 @@ describe('private images on the real control plane', () => {
     for (const [name, options] of Object.entries({ basic: { htpasswd: true }, bearer: { tokenAuth: true } })) {
       const registry = await startRegistry(options);
       registries.set(name, registry);
+      world.atEnd(registry.remove);
       await world.fill(registry);
     }
     controller = await world.run(['--images.fallbackAfter', '1h', '--images.cache.failureTtl', '1s']);
   });
-  after(async () => {
-    await Promise.all([world?.stop(), ...[...registries.values()].map((registry) => registry.remove())]);
-  });
+  after(() => world?.stop());
 
   function registryOf(name: string): Registry {
     const found = registries.get(name);

@@ -20,10 +20,7 @@ describe('registries as production has them, on the real control plane', () => {
     world = await startWorld();
     places = await arrange(world);
   });
-  after(async () => {
-    await world?.stop();
-    await places?.remove();
-  });
+  after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
   const create = (namespace: string, host: string) =>

@@ -1,6 +1,7 @@
 /** A cluster in which something changes all the time, and in which as much is there at the end as at the beginning. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dice } from '../faults/support/dice.ts';
+import { PLACED } from '../faults/support/load.ts';
 import { KIND_LABEL, KINDS, type Kind } from '../faults/support/rules.ts';
 import type { EmbeddedCluster } from '../simulator/embedded-cluster.ts';
 import { at, text } from '../simulator/json.ts';
@@ -19,17 +20,7 @@ export const LOAD = {
   images: 40,
 } as const;
 
-const KIND_OF_POD: readonly Kind[] = [
-  'both',
-  'both',
-  'both',
-  'wide',
-  'amd64',
-  'arm64',
-  'narrowed',
-  'divided',
-  'missing',
-];
+const KIND_OF_POD: readonly Kind[] = ['both', 'both', ...PLACED, 'divided', 'missing'];
 const NAMESPACE = 'soak';
 
 /**

@@ -19,15 +19,23 @@ export type Places = {
   file(path: string, content: unknown, mode?: number): Promise<string>;
   /** A directory as the kubelet mounts a Secret; called again, it swaps what is mounted. Returns its path. */
   mount(path: string, files: Readonly<Record<string, string>>): Promise<string>;
-  remove(): Promise<void>;
 };
 
 export const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
+/** Everything goes when the world stops. */
 export async function arrange(world: LiveWorld): Promise<Places> {
   const directory = await mkdtemp(join(tmpdir(), 'archaware-places-'));
   const registries: Registry[] = [];
   const fronts: Front[] = [];
+
+  world.atEnd(() =>
+    Promise.all([
+      ...fronts.map((front) => front.stop()),
+      ...registries.map((registry) => registry.remove()),
+      rm(directory, { recursive: true, force: true }),
+    ]),
+  );
 
   async function file(path: string, content: unknown, mode = 0o600): Promise<string> {
     const target = join(directory, path);
@@ -56,13 +64,6 @@ export async function arrange(world: LiveWorld): Promise<Places> {
       const root = join(directory, path);
       await mount(root, files);
       return root;
-    },
-    async remove() {
-      await Promise.all([
-        ...fronts.map((front) => front.stop()),
-        ...registries.map((registry) => registry.remove()),
-        rm(directory, { recursive: true, force: true }),
-      ]);
     },
   };
 }

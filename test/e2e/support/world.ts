@@ -43,6 +43,8 @@ export type LiveWorld = Omit<World, 'cluster' | 'registry' | 'run' | 'command' |
   /** Everything that the service account wrote since `from` requests, Leases and Events apart. */
   writesSince(from: number): Promise<string[]>;
   requestCount(): Promise<number>;
+  /** Acts once everything has stopped. */
+  atEnd(act: () => Promise<unknown>): void;
 };
 
 /** Starts everything, or empties the control plane of the suite before: `borrowCluster`. */
@@ -102,6 +104,7 @@ async function fill(registry: Registry): Promise<string[]> {
 function worldOf(borrowed: Borrowed, registry: Registry, tags: readonly string[], kubeconfig: string): LiveWorld {
   const { cluster } = borrowed;
   const running = new Set<RunningController>();
+  const ends: (() => Promise<unknown>)[] = [];
   const insecure = new Set([registry.host]);
   const common = (words: readonly string[]) => [
     ...accessOf(words, kubeconfig),
@@ -145,9 +148,11 @@ function worldOf(borrowed: Borrowed, registry: Registry, tags: readonly string[]
     requestCount: async () => (await cluster.auditedRequests()).length,
     writesSince: async (from) => (await written(from)).map(({ verb, path, status }) => `${verb} ${path} ${status}`),
     stopControllers,
+    atEnd: (act) => void ends.push(act),
     async stop() {
       await stopControllers('SIGKILL');
       await Promise.all([borrowed.done(), registry.remove()]);
+      await Promise.all(ends.map((act) => act()));
     },
   };
 }

@@ -30,7 +30,8 @@ export type LoadOptions = {
   readonly create: (object: KubernetesObject) => Promise<JsonObject | undefined>;
 };
 
-const PLACED: readonly Kind[] = ['both', 'wide', 'amd64', 'arm64', 'narrowed'];
+/** Those that get tolerations. */
+export const PLACED: readonly Kind[] = ['both', 'wide', 'amd64', 'arm64', 'narrowed'];
 const ALL: readonly Kind[] = [...PLACED, 'divided', 'missing', 'ignored'];
 const RETRY_MS = 200;
 
