@@ -61,14 +61,19 @@ function setup(script: Script, options: { isPublic?: boolean; named?: Record<str
   };
 }
 
+const asksFor = (challenge: string) => ({ status: 401, headers: { 'www-authenticate': challenge } });
+
+/** A registry that accepts every answer to its challenge, or these. */
 const registry =
-  (challenge: string, token: ReturnType<Script>): Script =>
-  ({ url, headers }) =>
-    url.host === 'auth.example.com'
-      ? token
-      : headers.authorization === undefined
-        ? { status: 401, headers: { 'www-authenticate': challenge } }
-        : {};
+  (
+    challenge: string,
+    token: ReturnType<Script> | Script,
+    accepts: (header?: string) => boolean = (header) => header !== undefined,
+  ): Script =>
+  (request) => {
+    if (request.url.host === 'auth.example.com') return typeof token === 'function' ? token(request) : token;
+    return accepts(request.headers.authorization) ? {} : asksFor(challenge);
+  };
 
 const at = (repository: string, credential?: Credential): Partial<RegistryRequest> => ({
   url: new URL(`https://r.example.com/v2/${repository}/manifests/v1`),
@@ -132,9 +137,8 @@ describe('a challenge', () => {
       let count = 0;
       const { ask } = setup((request) => {
         if (request.url.host === 'auth.example.com') return { json: { token: 't' } };
-        return challenge === undefined || request.headers.authorization !== undefined
-          ? { status, headers: { 'www-authenticate': challenge ?? '' } }
-          : { status: 401, headers: { 'www-authenticate': challenge } };
+        const isAnswered = challenge === undefined || request.headers.authorization !== undefined;
+        return { ...asksFor(challenge ?? ''), ...(isAnswered ? { status } : {}) };
       });
       const onAccepted = (): void => {
         count += 1;
@@ -149,7 +153,7 @@ describe('a challenge', () => {
     const script: Script = ({ url, headers }) => {
       if (url.host === 'auth.example.com') return { json: { token: 'anonymous' } };
       if (url.host === 'cdn.example.com' && headers.authorization === 'Bearer anonymous') return {};
-      return { status: 401, headers: { 'www-authenticate': BEARER }, url: there };
+      return { ...asksFor(BEARER), url: there };
     };
     const { ask, asked, paths } = setup(script);
     expect(await ask({ credential: CREDENTIAL })).to.include({ status: 200 });
@@ -191,9 +195,7 @@ describe('a challenge', () => {
   for (const [what, realm, request, isPublic, sent] of towards) {
     it(`of ${what} leads to a token request that is ${sent}`, async () => {
       const script: Script = ({ maxBytes }) =>
-        maxBytes === 100
-          ? { status: 401, headers: { 'www-authenticate': `Bearer realm="${realm}"` } }
-          : { json: { token: 't' } };
+        maxBytes === 100 ? asksFor(`Bearer realm="${realm}"`) : { json: { token: 't' } };
       const named = { 'named:5000': trusts('other'), 'bare:5000': undefined };
       const { ask, asked } = setup(script, { isPublic, named });
       await ask({ ...request, credential: CREDENTIAL });
@@ -215,10 +217,7 @@ describe('a challenge', () => {
     /** Answers a token at each URL for which it has no redirect: status and location. */
     function service(hops: Record<string, [status: number, location: string]>, realm = START): Script {
       return ({ url, headers, maxBytes }) => {
-        if (maxBytes === 100) {
-          const challenge = { 'www-authenticate': `Bearer realm="${realm}"` };
-          return headers.authorization === 'Bearer t' ? {} : { status: 401, headers: challenge };
-        }
+        if (maxBytes === 100) return headers.authorization === 'Bearer t' ? {} : asksFor(`Bearer realm="${realm}"`);
         const [status, location] = hops[url.origin + url.pathname] ?? [];
         return status === undefined ? { json: { token: 't' } } : { status, headers: { location: location ?? '' } };
       };
@@ -349,11 +348,7 @@ describe('a challenge', () => {
   }
 
   it('of GHCR, which gives anybody a token, is refused if the token is refused', async () => {
-    const script: Script = ({ url }) =>
-      url.host === 'auth.example.com'
-        ? { json: { token: 'worth-nothing' } }
-        : { status: 401, headers: { 'www-authenticate': BEARER } };
-    const { ask, asked } = setup(script);
+    const { ask, asked } = setup(registry(BEARER, { json: { token: 'worth-nothing' } }, () => false));
     expect(await ask()).to.include({ status: 401 });
     expect(await ask()).to.include({ status: 401 });
     expect(asked, 'a token that was refused is not held').to.have.length(6);
@@ -414,9 +409,7 @@ describe('a project that challenges', () => {
 
   it('with a login that was refused is asked first the next time', async () => {
     let status = 200;
-    const { ask, paths, advance } = setup((request) =>
-      request.url.host === 'auth.example.com' ? { status, json: { token: 't' } } : withToken(request),
-    );
+    const { ask, paths, advance } = setup(registry(BEARER, () => ({ status, json: { token: 't' } })));
     await ask(at('team/one', CREDENTIAL));
     advance(60_000);
     status = 401;
@@ -432,8 +425,7 @@ describe('a project that challenges', () => {
     const { ask, paths, advance } = setup(({ url, headers: { authorization } }) => {
       if (url.host === 'auth.example.com') return { json: { token: valid, expires_in: 3600 } };
       if (authorization === BASIC || authorization === `Bearer ${valid}`) return {};
-      const challenge = authorization === undefined ? BEARER : 'Basic realm="harbor"';
-      return { status: 401, headers: { 'www-authenticate': challenge } };
+      return asksFor(authorization === undefined ? BEARER : 'Basic realm="harbor"');
     });
     const last = async () => {
       await ask(at('team/one', CREDENTIAL));
@@ -489,9 +481,7 @@ describe('a scope that a challenge names', () => {
     const { ask, asked } = setup(({ url }) => {
       turn += 1;
       const challenge = `Bearer realm="https://auth.example.com/token",scope="repository:x${turn}:pull"`;
-      return url.host === 'auth.example.com'
-        ? { json: { token: 't' } }
-        : { status: 401, headers: { 'www-authenticate': challenge } };
+      return url.host === 'auth.example.com' ? { json: { token: 't' } } : asksFor(challenge);
     });
     expect(await ask()).to.include({ status: 401 });
     expect(asked.length).to.be.at.most(5);
@@ -517,13 +507,8 @@ describe('an identity token', () => {
 
   for (const status of [400, 401, 404, 405]) {
     it(`is sent by GET if a POST is answered with ${status}, and that is remembered`, async () => {
-      const script = registry(ACR, {});
-      const { ask, asked } = setup((request) =>
-        request.method === 'POST'
-          ? { status }
-          : request.url.host === 'auth.example.com'
-            ? { json: { token: 't' } }
-            : script(request),
+      const { ask, asked } = setup(
+        registry(ACR, ({ method }) => (method === 'POST' ? { status } : { json: { token: 't' } })),
       );
       expect(await ask({ credential: IDENTITY })).to.include({ status: 200 });
       expect(asked.map(({ method }) => method)).to.deep.equal(['GET', 'POST', 'GET', 'GET']);
@@ -535,8 +520,7 @@ describe('an identity token', () => {
   }
 
   it('that is wrong does not mark its service as one that only supports GET', async () => {
-    const script = registry(ACR, { status: 401 });
-    const { ask, asked } = setup(script);
+    const { ask, asked } = setup(registry(ACR, { status: 401 }));
     for (const scope of ['a', 'b']) {
       const error = await failureOf(ask({ credential: IDENTITY, scope }));
       expect(error).to.include({ code: 'denied' });
@@ -608,8 +592,7 @@ describe('token requests at once', () => {
     const script: Script = ({ url, headers, method }) => {
       if (url.host === 'auth.example.com') return { json: { token: valid } };
       if (headers.authorization === `Bearer ${valid}`) return {};
-      const refusal = { status: 401, headers: { 'www-authenticate': BEARER } };
-      return method === 'HEAD' ? { ...refusal, after: new Promise((resolve) => late.push(resolve)) } : refusal;
+      return { ...asksFor(BEARER), ...(method === 'HEAD' && { after: new Promise((resolve) => late.push(resolve)) }) };
     };
     const { ask, asked } = setup(script);
     await ask();
@@ -625,8 +608,7 @@ describe('token requests at once', () => {
     const hiding =
       (root: string | undefined): Script =>
       ({ url, headers }) => {
-        if (url.pathname === '/v2/')
-          return { status: 401, headers: root === undefined ? {} : { 'www-authenticate': root } };
+        if (url.pathname === '/v2/') return root === undefined ? { status: 401 } : asksFor(root);
         return { status: headers.authorization === BASIC ? 200 : 404 };
       };
     const root = new URL('https://r.example.com/v2/');
@@ -657,8 +639,7 @@ describe('token requests at once', () => {
     });
 
     it('gets no login where it cannot be asked, or where another host answers for it', async () => {
-      const refusal = { status: 401, headers: { 'www-authenticate': 'Basic realm="x"' } };
-      const elsewhere = { ...refusal, url: new URL('https://other.example.com/v2/') };
+      const elsewhere = { ...asksFor('Basic realm="x"'), url: new URL('https://other.example.com/v2/') };
       const fails = () => {
         throw new ImageError('no answer', { code: 'unavailable', temporary: true });
       };
