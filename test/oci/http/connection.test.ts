@@ -139,7 +139,7 @@ describe('a connection to a registry', () => {
 
     describe('or with it, as the registry requires', () => {
       /** What the registry does at the moment with data on its port. */
-      let phase: 'tls' | 'plain' | 'hangs up' | 'hangs up on TLS';
+      let phase: 'tls' | 'plain' | 'hangs up on TLS';
       let plainAnswer: ReturnType<typeof reply>;
       let seen: string[];
       let url: string;
@@ -150,9 +150,7 @@ describe('a connection to a registry', () => {
         const open = createServer((request, response) => {
           seen.push('http');
           // Go's server answers this to plain http on a TLS port.
-          const answer =
-            phase === 'tls' || phase === 'hangs up on TLS' ? reply(400, { connection: 'close' }) : plainAnswer;
-          answer(request, response);
+          (phase === 'plain' ? plainAnswer : reply(400, { connection: 'close' }))(request, response);
         });
         const secure = createTlsServer(tls, (request, response) => {
           seen.push('https');
@@ -165,7 +163,7 @@ describe('a connection to a registry', () => {
             const first: Buffer | null = socket.read();
             if (first === null) return;
             const isTls = first[0] === 0x16;
-            if (phase === 'hangs up' || (phase === 'hangs up on TLS' && isTls)) return socket.destroy();
+            if (phase === 'hangs up on TLS' && isTls) return socket.destroy();
             socket.unshift(first);
             (isTls && phase === 'tls' ? secure : open).emit('connection', socket);
           });
