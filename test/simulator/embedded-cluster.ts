@@ -54,9 +54,6 @@ export interface PodOptions {
 }
 
 export interface EmbeddedCluster extends TestCluster {
-  /** A token with exactly the rights that roles and bindings give the account. */
-  serviceAccountToken(namespace: string, name: string): string;
-  writeKubeconfig(directory: string, token?: string): Promise<string>;
   /** The pod as created. */
   createPod(options: PodOptions): Promise<JsonObject>;
   readonly faults: Faults & WatchFaults;
@@ -113,11 +110,6 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
   const server = `http://127.0.0.1:${http.port()}`;
   const client = createClient(() => server, adminToken);
   const directory = await mkdtemp(join(tmpdir(), 'archaware-embedded-'));
-  const tokenOf = (namespace: string, name: string) => {
-    const token = randomUUID();
-    addToken(token, `system:serviceaccount:${namespace}:${name}`);
-    return token;
-  };
   const { request } = client;
   const cluster: EmbeddedCluster = {
     server,
@@ -131,11 +123,11 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
       const path = `/api/v1/namespaces/${pod.namespace ?? 'default'}/pods`;
       return succeeded(`pod ${pod.name}`, await request('POST', path, podOf(pod)));
     },
-    serviceAccountToken: tokenOf,
-    serviceAccountKubeconfig: (namespace, name) =>
-      writeKubeconfig(directory, `${namespace}-${name}`, server, tokenOf(namespace, name)),
-    writeKubeconfig: (target, token = adminToken) =>
-      writeKubeconfig(target, users.get(token) ?? 'unknown', server, token),
+    async serviceAccountKubeconfig(namespace, name) {
+      const token = randomUUID();
+      addToken(token, `system:serviceaccount:${namespace}:${name}`);
+      return writeKubeconfig(directory, `${namespace}-${name}`, server, token);
+    },
     faults: Object.assign(faults, {
       closeWatches: watches.closeAll,
       stallWatches: (stalled = true) => watches.stall(stalled),

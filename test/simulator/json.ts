@@ -63,10 +63,6 @@ export function equal(a: unknown, b: unknown): boolean {
   );
 }
 
-export function clone<T>(value: T): T {
-  return structuredClone(value);
-}
-
 /** Maps whose empty form Go's `omitempty` leaves out. */
 const MAPS = new Set(['labels', 'annotations', 'nodeSelector', 'matchLabels', 'data', 'capacity', 'allocatable']);
 

@@ -4,7 +4,7 @@ import { createTurns, inTurns } from '../../../src/kit/fairness/event-loop.ts';
 /** An event loop whose turns the test counts, with a clock that it moves. */
 function arrange() {
   let [now, turn] = [0, 0];
-  let planned: (() => void)[] = [];
+  const planned: (() => void)[] = [];
   const turns = createTurns({ monotonic: () => now }, (run) => void planned.push(run));
   return {
     turns,
@@ -19,10 +19,6 @@ function arrange() {
         run();
         for (let count = 0; count < 5; count += 1) await Promise.resolve();
       }
-    },
-    isIdle: () => planned.length === 0,
-    drop() {
-      planned = [];
     },
   };
 }

@@ -1,6 +1,6 @@
 import { assign, at, equal, type JsonObject, object, objects, text } from '../json.ts';
 import type { Api } from '../objects/api.ts';
-import type { Writer } from '../objects/managed-fields.ts';
+import { CONTROLLER_MANAGER, type Writer } from '../objects/managed-fields.ts';
 import { type Address, PODS, type Resource } from '../objects/resources.ts';
 import { ApiError } from '../objects/status.ts';
 import { keyOf, nameOf, namespaceOf, type Store, type StoreEvent, uidOf } from '../objects/store.ts';
@@ -175,13 +175,8 @@ export function fromTemplate(owner: JsonObject, name: JsonObject, labels: JsonOb
   };
 }
 
-export const CONTROLLER_MANAGER: Writer = {
-  user: 'system:kube-controller-manager',
-  manager: 'kube-controller-manager',
-};
-
 /** The controller manager with the account of one controller, as admission sees the pods that it makes. */
 export const accountOf = (controller: string): Writer => ({
+  ...CONTROLLER_MANAGER,
   user: `system:serviceaccount:kube-system:${controller}-controller`,
-  manager: 'kube-controller-manager',
 });

@@ -1,11 +1,11 @@
 import { assign, at, type JsonObject, object, objects, text } from '../json.ts';
+import { CONTROLLER_MANAGER } from '../objects/managed-fields.ts';
 import { DAEMON_SETS, NODES, PODS } from '../objects/resources.ts';
 import { keyOf, nameOf, namespaceOf, uidOf } from '../objects/store.ts';
 import {
   accountOf,
   addressOf,
   byKey,
-  CONTROLLER_MANAGER,
   type Controller,
   fromTemplate,
   isDeleting,

@@ -1,15 +1,8 @@
 import { assign, at, type JsonObject, objects } from '../json.ts';
+import { CONTROLLER_MANAGER } from '../objects/managed-fields.ts';
 import { BUDGETS, NODES, PODS, REPLICA_SETS } from '../objects/resources.ts';
 import { keyOf, nameOf, namespaceOf, uidOf } from '../objects/store.ts';
-import {
-  addressOf,
-  byKey,
-  CONTROLLER_MANAGER,
-  type Controller,
-  isReady,
-  setStatus,
-  type World,
-} from './controllers.ts';
+import { addressOf, byKey, type Controller, isReady, setStatus, type World } from './controllers.ts';
 import { disruptions } from './pod-actions.ts';
 
 const NOT_READY = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { assign, at, type JsonObject, object, objects, text } from '../json.ts';
+import { CONTROLLER_MANAGER } from '../objects/managed-fields.ts';
 import { findKind, PODS, REPLICA_SETS, type Resource, resourceOf } from '../objects/resources.ts';
 import { keyOf, nameOf, namespaceOf, uidOf } from '../objects/store.ts';
 import {
   accountOf,
   addressOf,
   byKey,
-  CONTROLLER_MANAGER,
   type Controller,
   fromTemplate,
   isActive,

@@ -2,7 +2,7 @@ import { FIELD_MANAGER, GUARD_POLICY } from '../../../src/names.ts';
 import { assign, at, equal, isObject, type JsonObject, list, normalise, object, text } from '../json.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 import { asSent, carryOver, content, sameContent } from './carry-over.ts';
-import { managedFields, type Writer } from './managed-fields.ts';
+import { CONTROLLER_MANAGER, managedFields, type Writer } from './managed-fields.ts';
 import { born, checkIdentity, checkPreconditions, newMetadata, timeText, unborn } from './metadata.ts';
 import { defaultTolerations, newPodStatus, preparePod } from './pod-rules.ts';
 import {
@@ -224,7 +224,6 @@ export function createApi(store: Store, options: ApiOptions) {
 }
 
 const namespacedResources = RESOURCES.filter(({ namespaced }) => namespaced);
-const CONTROLLER_MANAGER: Writer = { user: 'system:kube-controller-manager', manager: 'kube-controller-manager' };
 
 const held = (item: JsonObject) => list(at(item, 'metadata', 'finalizers')).length > 0;
 

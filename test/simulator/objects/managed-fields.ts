@@ -8,6 +8,11 @@ export interface Writer {
   readonly fieldManager?: string;
 }
 
+export const CONTROLLER_MANAGER: Writer = {
+  user: 'system:kube-controller-manager',
+  manager: 'kube-controller-manager',
+};
+
 /** Lists that are owned item by item; every other list (taints and tolerations too) is owned as a whole. */
 const KEYS: Readonly<Record<string, string>> = { containers: 'name', initContainers: 'name', conditions: 'type' };
 const SERVERS_OWN =

@@ -1,4 +1,4 @@
-import { at, clone, equal, isObject, type JsonObject, list, object } from '../json.ts';
+import { at, equal, isObject, type JsonObject, list, object } from '../json.ts';
 import { badRequest, patchRejected } from './status.ts';
 
 /** Marks a literal whose spelling is not Go's, so that it equals nothing the server holds. */
@@ -38,7 +38,7 @@ export function jsonPatch(current: JsonObject, source: string): JsonObject {
   }
   if (!Array.isArray(operations)) throw badRequest('error decoding patch: json: cannot unmarshal object into Go value');
   const compared = list(JSON.parse(asCompared(source)));
-  const root: JsonObject = { '': clone(current) };
+  const root: JsonObject = { '': structuredClone(current) };
   for (const [index, operation] of operations.entries()) {
     operate(root, object(operation), at(compared[index], 'value'));
   }
@@ -53,8 +53,8 @@ function operate(root: JsonObject, operation: JsonObject, compared: unknown): vo
   if ((op === 'copy' || op === 'move') && source === undefined) throw patchRejected();
   if (op === 'replace' || op === 'remove') remove(root, path);
   if (op === 'move' && typeof from === 'string') remove(root, from);
-  if (op === 'add' || op === 'replace') add(root, path, clone(value));
-  else if (op === 'copy' || op === 'move') add(root, path, clone(source));
+  if (op === 'add' || op === 'replace') add(root, path, structuredClone(value));
+  else if (op === 'copy' || op === 'move') add(root, path, structuredClone(source));
   else if (op === 'test') test(root, path, compared);
   else if (op !== 'remove') throw patchRejected();
 }
@@ -106,7 +106,7 @@ function remove(root: JsonObject, path: string): void {
 
 /** RFC 7396. */
 export function mergePatch(current: unknown, patch: unknown): unknown {
-  if (!isObject(patch)) return clone(patch);
+  if (!isObject(patch)) return structuredClone(patch);
   const result: JsonObject = { ...object(current) };
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) delete result[name];

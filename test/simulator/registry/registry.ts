@@ -29,7 +29,7 @@ export type TestRegistry = {
   load(repository: string, tag: string, fixture: ImageFixture): string;
   /**
    * Makes an index of the platforms (`amd64`, `arm/v7`, `windows/amd64`, `linux/arm/v7`) and stores it under a tag. Returns its digest.
-   * `single`: a manifest in place of an index, of exactly one platform. `note`: makes the digest differ from others'.
+   * `single`: the manifest of the first platform in place of an index. `note`: makes the digest differ from others'.
    */
   put(repository: string, tag: string, platforms: readonly string[], options?: PutOptions): string;
   /** Every user may pull, and nobody anonymously. */
@@ -45,7 +45,7 @@ export type TestRegistry = {
   stop(): Promise<void>;
 };
 
-export type PutOptions = { readonly single?: boolean; readonly note?: string };
+type PutOptions = { readonly single?: boolean; readonly note?: string };
 
 /** Starts a registry without content. Stop it, or the process does not end. */
 export async function startTestRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
@@ -110,13 +110,10 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   return {
     host,
     load: store.load,
-    put(repository, tag, platforms, { single = false, note } = {}) {
+    put(repository, tag, platforms, { single = false, ...noted } = {}) {
       const parsed = platforms.map(parsePlatform);
-      const noted = note === undefined ? {} : { note };
-      if (!single) return store.load(repository, tag, multiPlatform(parsed, noted));
-      const [only, ...more] = parsed;
-      if (only === undefined || more.length > 0) throw new Error('a single manifest has exactly one platform');
-      return store.load(repository, tag, image(only, noted));
+      const [only] = parsed;
+      return store.load(repository, tag, single && only ? image(only, noted) : multiPlatform(parsed, noted));
     },
     makePrivate: auth.makePrivate,
     inject: faults.inject,
