@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { LAYERS, withLayersTable } from './layers.ts';
@@ -7,6 +7,8 @@ import { LAYERS, withLayersTable } from './layers.ts';
 const SRC = fileURLToPath(new URL('../src/', import.meta.url));
 /** The largest number of files in a folder that a reader can still survey. */
 const MOST_FILES = 15;
+/** How many names of files may stand in several folders: each command has the same parts, and so has each controller. */
+const MOST_REPEATED = 10;
 const REFUSED_NAMES: ReadonlySet<string> = new Set(['index', 'utils', 'helpers', 'common', 'types']);
 
 /** `kube` of `kube/client.ts`, `main.ts` of itself. */
@@ -132,6 +134,12 @@ describe('the folders', () => {
     const counts = new Map<string, number>();
     for (const file of files) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1);
     expect([...counts].filter(([, count]) => count > MOST_FILES)).to.deep.equal([]);
+  });
+
+  it(`repeat at most ${MOST_REPEATED} names of files`, () => {
+    const names = files.map((file) => basename(file));
+    const repeated = new Set(names.filter((name, index) => names.indexOf(name) !== index));
+    expect([...repeated], 'names that stand in several folders').to.have.length.of.at.most(MOST_REPEATED);
   });
 
   it('have no drawers', () => {

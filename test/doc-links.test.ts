@@ -52,16 +52,18 @@ function namedIn(markdown: string): string[] {
   return [...markdown.matchAll(/`((?:[\w-]+\/)*[\w.-]+\.ts)`/g)].map(([, name = '']) => name);
 }
 
-/** Whether a file exists under this name, with as many of its folders as the document says. */
-function isFile(name: string): boolean {
-  return files.some((file) => file === name || file.endsWith(`/${name}`));
+/** Whether a file exists under this name, with as many of its folders as the document says. A folder of src names its own files. */
+function isFile(name: string, document: string): boolean {
+  const within = document.startsWith('src/') && !name.includes('/') ? `${dirname(document)}/` : '';
+  const isNamed = (file: string) => file === name || file.endsWith(`/${name}`);
+  return files.some((file) => file === `src/${name}` || (file.startsWith(within) && isNamed(file)));
 }
 
 describe('the files that the documents name', () => {
   it('exist', () => {
     const missing = documents.flatMap((document) =>
       namedIn(readFileSync(join(ROOT, document), 'utf8')).flatMap((name) =>
-        isFile(name) ? [] : `${document}: ${name}`,
+        isFile(name, document) ? [] : `${document}: ${name}`,
       ),
     );
     expect(missing).to.deep.equal([]);

@@ -69,8 +69,6 @@ describe('the layers of the configuration', () => {
   const flags = { 'taints.key': 'from-flag' };
   const rows: [given: string, what: Given, key: string, source: string][] = [
     ['nothing', {}, 'supported-arch', 'default'],
-    ['an empty file', { file: '' }, 'supported-arch', 'default'],
-    ['a file of comments', { file: '# nothing\n' }, 'supported-arch', 'default'],
     ['a file that leaves the group empty', { file: 'taints:\n' }, 'supported-arch', 'default'],
     ['a file', { file }, 'from-file', 'config.yaml:2'],
     ['a variable', { environment }, 'from-variable', 'ARCHAWARE_TAINTS__KEY'],
@@ -78,7 +76,6 @@ describe('the layers of the configuration', () => {
     ['a variable over a file', { file, environment }, 'from-variable', 'ARCHAWARE_TAINTS__KEY'],
     ['a flag over a file', { file, flags }, 'from-flag', '--taints.key'],
     ['a flag over a variable', { environment, flags }, 'from-flag', '--taints.key'],
-    ['a flag over everything', { file, environment, flags }, 'from-flag', '--taints.key'],
     ['a file without a value for it', { file: 'taints:\n  key:\n' }, 'supported-arch', 'config.yaml:2'],
   ];
   for (const [given, what, key, source] of rows) {
