@@ -8,6 +8,7 @@ import { createPaint } from '../../src/cli/paint.ts';
 import { renderReport } from '../../src/cli/report/run-report.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { answer, object, report } from '../analysis/readiness/world.ts';
+import { HOSTILE_NAMES } from '../browser/reports.ts';
 import { settings } from '../placement/objects.ts';
 
 const REPORT_FORMS = ['table', 'json', 'yaml', 'html'];
@@ -15,21 +16,16 @@ const CHECK_FORMS = ['table', 'json', 'yaml', 'markdown'];
 
 /** Names that somebody could write to a terminal, a page or a comment. The API server refuses most of them; files may hold them. */
 const HOSTILE: readonly string[] = [
+  ...HOSTILE_NAMES,
   '\x1b]0;owned\x07\x1b[2J',
   '\u009b31m',
   'a\nb\r\nc\td',
-  '\u202Eevil\u2066',
-  '\u{E0041}tag',
-  '\ud800half',
-  "' onload='x",
-  '<script>alert(1)</script>',
   '[x](javascript:alert(1))',
   '![x](https://evil.example/x.png)',
   '`code` | cell | @team',
   'a\\|b',
   '`x` @team <b>y</b> `',
   'end\\',
-  '&lt;b&gt;',
   'key: value\n- x',
   '#comment',
 ];

@@ -1,42 +1,21 @@
 import { expect } from 'chai';
 import { folderForEach } from '../support/folder.ts';
-import { runInProcess } from '../support/in-process.ts';
-import { type Product, startProduct, workload } from '../support/product.ts';
-
-const RBAC = 'rbac.authorization.k8s.io';
+import { roleBinding } from '../support/objects.ts';
+import { productForEach, workload } from '../support/product.ts';
 
 describe('a person with few rights', () => {
-  let product: Product;
+  const product = productForEach();
   const { at, write } = folderForEach();
   beforeEach(async () => {
-    product = await startProduct();
     await product.cluster.apply(workload('Deployment', 'web', [product.image('web', ['arm64'])]));
   });
-  afterEach(() => product.stop());
 
-  /** Binds a ClusterRole to a service account that stands for a person. */
-  const grant = async (person: string, role: string, everywhere: boolean) => {
-    const metadata = everywhere ? { name: person } : { name: person, namespace: 'default' };
-    await product.cluster.apply(
-      JSON.stringify({
-        apiVersion: `${RBAC}/v1`,
-        kind: everywhere ? 'ClusterRoleBinding' : 'RoleBinding',
-        metadata,
-        roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: role },
-        subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: person }],
-      }),
-    );
-  };
-  const as = async (person: string, ...args: readonly string[]) => {
-    const kubeconfig = await product.cluster.serviceAccountKubeconfig('default', person);
-    return runInProcess([...args, '--kubeconfig', kubeconfig, '--registries.insecure', product.registry.host], {
-      clock: product.clock,
-    });
-  };
+  const as = async (person: string, ...args: readonly string[]) =>
+    product.command([...args, '--kubeconfig', await product.cluster.serviceAccountKubeconfig('default', person)]);
 
   it('of one namespace gets an explanation without nodes, of an object and of a file, and reads what is missing', async () => {
     // The rights of a namespace alone: a RoleBinding grants the namespaced part of the ClusterRole.
-    await grant('developer', 'archaware-reader', false);
+    await product.cluster.apply(roleBinding('developer', 'archaware-reader', 'default'));
     await write({ 'web.yaml': workload('Deployment', 'web', [product.image('web', ['arm64'])]) });
     for (const operands of [
       ['-n', 'default', 'deployment/web'],
@@ -56,7 +35,7 @@ describe('a person with few rights', () => {
   });
 
   it('with archaware-reader runs explain, plan, report and status on the whole cluster', async () => {
-    await grant('reader', 'archaware-reader', true);
+    await product.cluster.apply(roleBinding('reader', 'archaware-reader'));
     for (const [command, exit] of [
       [['explain', '-n', 'default', 'deployment/web'], 0],
       [['plan'], 2],

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
-import { heldLease } from '../support/objects.ts';
+import { heldLease, roleBinding } from '../support/objects.ts';
 import { installation, PODS, type Product, startProduct, workload } from '../support/product.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
@@ -104,20 +104,8 @@ describe('what the commands say of one cluster', () => {
       }),
     );
     await cluster.apply(JSON.stringify(VIEW));
-    for (const [person, role] of [
-      ['administrator', 'archaware-reader'],
-      ['view', 'view'],
-    ] as const) {
-      await cluster.apply(
-        JSON.stringify({
-          apiVersion: `${RBAC}/v1`,
-          kind: 'ClusterRoleBinding',
-          metadata: { name: person },
-          roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: role },
-          subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: person }],
-        }),
-      );
-    }
+    await cluster.apply(roleBinding('administrator', 'archaware-reader'));
+    await cluster.apply(roleBinding('view', 'view'));
     kubeconfigs.set('administrator', cluster.kubeconfig);
     for (const person of ['view', 'nobody']) {
       kubeconfigs.set(person, await cluster.serviceAccountKubeconfig('default', person));

@@ -1,29 +1,25 @@
-import { mkdir, mkdtemp, readFile, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { systemClock } from '../../src/kit/clock.ts';
 import { watchFiles } from '../../src/kit/watch-files.ts';
+import { folderForEach } from '../support/folder.ts';
 import { needsPosix, replaceFile } from '../support/platforms.ts';
 
 /** Checks follow each other at once. */
 const pace = { clock: systemClock, intervalMs: 2 };
 
 describe('watched files', () => {
-  let directory: string;
   let end: AbortController;
   let calls: number;
   let checks: number;
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-watch-'));
+  beforeEach(() => {
     [end, calls, checks] = [new AbortController(), 0, 0];
   });
-  afterEach(async () => {
-    end.abort();
-    await rm(directory, { recursive: true, force: true });
-  });
+  afterEach(() => end.abort());
+  const folder = folderForEach();
 
-  const at = (...names: string[]): string => join(directory, ...names);
+  const at = (...names: string[]): string => folder.at(join(...names));
   /** Writes a file in one step. */
   const put = async (file: string, text: string): Promise<void> => {
     await writeFile(`${file}.new`, text);
@@ -133,7 +129,7 @@ describe('watched files', () => {
     };
     await mount('1', 'old');
     await symlink('..data/config.json', at('config.json'));
-    await watch([directory, at('config.json')]);
+    await watch([folder.at(), at('config.json')]);
     await mount('2', 'new');
     await until(() => calls === 1);
     // What changes while the files are being read leads to another call.
@@ -159,7 +155,7 @@ describe('watched files', () => {
     await until(() => calls === 1);
     const from = checks;
     await put(at('file'), '2');
-    for (let turn = 0; turn < 100; turn += 1) await stat(directory);
+    for (let turn = 0; turn < 100; turn += 1) await stat(folder.at());
     expect([calls, checks]).to.deep.equal([1, from]);
     releases[0]?.();
     await until(() => calls === 2);
@@ -239,7 +235,7 @@ describe('watched files', () => {
     end.abort();
     const from = checks;
     await put(at('file'), '1');
-    for (let turn = 0; turn < 100; turn += 1) await stat(directory);
+    for (let turn = 0; turn < 100; turn += 1) await stat(folder.at());
     expect([calls, checks]).to.deep.equal([0, from]);
   });
 });

@@ -44,6 +44,18 @@ export const isReady = (pod: unknown): boolean =>
   listAt(pod, 'status', 'conditions').some((each) => at(each, 'type') === 'Ready' && at(each, 'status') === 'True');
 export const isGoing = (object: unknown): boolean => at(object, 'metadata', 'deletionTimestamp') !== undefined;
 
+/** Grants a ClusterRole to a service account of the namespace default, which stands for a person: everywhere, or in that namespace alone. */
+export function roleBinding(person: string, role: string, namespace?: string): string {
+  const apiGroup = 'rbac.authorization.k8s.io';
+  return JSON.stringify({
+    apiVersion: `${apiGroup}/v1`,
+    kind: namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding',
+    metadata: { name: person, ...(namespace && { namespace }) },
+    roleRef: { apiGroup, kind: 'ClusterRole', name: role },
+    subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: person }],
+  });
+}
+
 /** The Lease of the installation, held by a replica for longer than a test takes. */
 export function heldLease(): string {
   return JSON.stringify({

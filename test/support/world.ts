@@ -72,6 +72,8 @@ export type Objects = {
   eventually<T>(what: string, condition: () => Promise<T | false | undefined>): Promise<T>;
   /** Waits for an Event of archaware whose note matches, about an object of the namespace, and gives the note. */
   eventuallyEvent(namespace: string, reason: string, note: RegExp): Promise<string>;
+  /** Waits for a line of a controller's log that contains all of these, and gives it. */
+  eventuallyLogged(controller: RunningController, ...words: readonly string[]): Promise<string>;
   /** Waits until a pod's tolerations, apart from those of Kubernetes, are these; returns the pod. */
   eventuallyTolerates(namespace: string, pod: string, wanted: readonly string[]): Promise<JsonObject>;
   /** Waits until a pod runs; returns it. */
@@ -197,6 +199,10 @@ export function objectsOf(cluster: Pick<TestCluster, 'request' | 'waitFor'>, dea
     eventuallyEvent: (namespace, reason, note) =>
       eventually(`an Event ${reason} like ${note}`, async () =>
         (await events(namespace, reason)).find((found) => note.test(found)),
+      ),
+    eventuallyLogged: (controller, ...words) =>
+      eventually(`a line of the log with ${words.join(', ')}`, async () =>
+        controller.logs().find((line) => words.every((word) => line.includes(word))),
       ),
     eventuallyTolerates: (namespace, pod, wanted) =>
       eventually(`pod ${pod} to tolerate ${wanted.join(' ') || 'nothing of ours'}`, async () => {

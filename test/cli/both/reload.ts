@@ -1,8 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { at } from '../../../hack/cluster/json.ts';
+import { folderForEach } from '../../support/folder.ts';
 import { mount } from '../../support/mounted.ts';
 import { ours, scheduledOn, tolerations } from '../../support/objects.ts';
 import type { RunningController } from '../../support/running.ts';
@@ -16,32 +14,29 @@ const SUCCESS = 'archaware_config_reload_success';
 export function describeReload(start: Start): void {
   describe('a changed configuration', () => {
     let world: World;
-    let directory: string;
     let controller: RunningController;
-    let file: string;
+    // Before the folder goes.
+    afterEach(() => world.stopControllers());
+    const folder = folderForEach();
 
     /** As the kubelet mounts archaware's ConfigMap: links behind `..data`, which is swapped. */
     const configure = async (configuration: unknown) => {
-      await mount(directory, { 'config.yaml': JSON.stringify(configuration) });
+      await mount(folder.at(), { 'config.yaml': JSON.stringify(configuration) });
     };
     const accepted = (by: RunningController, value: 0 | 1) =>
       world.eventually(`the metric to be ${value}`, async () => (await by.metric(SUCCESS)) === value);
     const torn = () => ({ images: [world.image('amd64'), world.image('arm64')] });
 
+    const run = () => world.run(['--config', folder.at('config.yaml'), '--leaderElection.leaseDuration', '3s']);
+
     before(async () => {
       world = await start();
-      directory = await mkdtemp(join(tmpdir(), 'archaware-reload-'));
-      file = join(directory, 'config.yaml');
     });
-    after(async () => {
-      await world?.stop();
-      await rm(directory, { recursive: true });
-    });
+    after(() => world?.stop());
     beforeEach(async () => {
       await configure({});
-      controller = await world.run(['--config', file, '--leaderElection.leaseDuration', '3s']);
+      controller = await run();
     });
-    afterEach(() => world.stopControllers());
 
     it('releases the pods of a Deployment by a policy for their namespace, and touches no others', async () => {
       const [gold, other] = [await world.namespace('gold', { tier: 'gold' }), await world.namespace('silver')];
@@ -76,7 +71,7 @@ export function describeReload(start: Start): void {
     });
 
     it('is refused by every replica while it is invalid, with an Event about the Lease, until it is corrected', async () => {
-      const second = await world.run(['--config', file, '--leaderElection.leaseDuration', '3s']);
+      const second = await run();
       const ns = await world.namespace('refused');
       await world.create(pod(ns, 'torn', torn()));
       await world.eventuallyEvent(ns, 'NoCommonArchitecture', /no architecture/);
@@ -89,9 +84,7 @@ export function describeReload(start: Start): void {
       );
       expect(note).to.match(/: no-such-key-0: unknown key .*no-such-key-1: unknown key .*…$/);
       expect(Buffer.byteLength(note)).to.be.at.most(1024);
-      const all = await world.eventually('the log', async () =>
-        controller.logs().find((line) => line.includes('configuration refused')),
-      );
+      const all = await world.eventuallyLogged(controller, 'configuration refused');
       expect(all).to.contain('no-such-key-18').and.to.contain('policies[0].noCommonArchitecture: got \\"drop\\"');
       await accepted(controller, 0);
       await accepted(second, 0);
@@ -101,9 +94,7 @@ export function describeReload(start: Start): void {
       await world.eventuallyTolerates(ns, 'torn', BOTH);
       await accepted(controller, 1);
       await accepted(second, 1);
-      await world.eventually('the key that needs a restart', async () =>
-        controller.logs().some((line) => line.includes('needs a restart') && line.includes('"taints.key"')),
-      );
+      await world.eventuallyLogged(controller, 'needs a restart', '"taints.key"');
       // The next leader uses it as well.
       await controller.stop();
       await world.create(pod(ns, 'torn-too', torn()));
