@@ -32,7 +32,7 @@ for (const { document, blocks } of found.filter((one) => one.blocks.length > 0))
       product = await startProduct();
       registry = await startDocumentRegistry();
       workplace = await makeWorkplace();
-      await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } }));
+      await product.namespace('shop');
       const images = ['registry.example.com/shop/web:2.4', 'registry.example.com/shop/migrate:2.5'];
       await product.cluster.createPod({ name: 'web-1', namespace: 'shop', images });
     });

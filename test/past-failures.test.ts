@@ -20,14 +20,10 @@
  */
 import { expect } from 'chai';
 import { ours } from './support/objects.ts';
-import { PODS, type Product, startProduct, tolerated } from './support/product.ts';
+import { PODS, productForEach, tolerated } from './support/product.ts';
 
 describe('past failures', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
+  const product = productForEach();
 
   const create = (count: number, images: readonly string[]) => {
     const names = Array.from({ length: count }, (_, index) => `p${index}`);

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { at } from './simulator/json.ts';
 import { ours } from './support/objects.ts';
-import { PODS, type Product, startProduct, tolerated, workload } from './support/product.ts';
+import { PODS, productForAll, tolerated, workload } from './support/product.ts';
 import { type Hop, recordCalls } from './support/recorded-calls.ts';
 import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
 
@@ -20,16 +20,14 @@ function waysOf(what: string): Hop[] {
 }
 
 describe(`the ways in ${PAGE}`, () => {
-  let product: Product;
+  const product = productForAll();
   let image: string;
   before(async () => {
-    product = await startProduct();
     image = product.image('app', ['amd64', 'arm64']);
     await product.cluster.apply(workload('DaemonSet', 'first', [image]));
     await product.run();
     await product.eventuallyTainted();
   });
-  after(() => product.stop());
 
   const toleratesBoth = (path: string, ...spec: readonly string[]) =>
     product.eventually('tolerations', async () => tolerated(at(await product.get(path), ...spec)).length === 2);

@@ -1,18 +1,11 @@
 import { expect } from 'chai';
 import { ARCHITECTURE_GATE } from '../../src/names.ts';
-import { runInProcess } from '../support/in-process.ts';
-import { type Product, settled, startProduct } from '../support/product.ts';
+import { installation, productForEach, settled } from '../support/product.ts';
 
-const NODES = '/api/v1/nodes';
-const SETS = '/apis/apps/v1/daemonsets';
 const TAINT = { key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' };
 
 describe('the readings of clean', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
+  const product = productForEach();
 
   /** A Deployment of two pods and a DaemonSet with archaware's tolerations, on nodes with its taint; nobody leads. */
   async function leaveTraces() {
@@ -20,22 +13,16 @@ describe('the readings of clean', () => {
     product.cluster.forgetRequests();
   }
   const clean = (args: readonly string[], answers?: readonly string[]) =>
-    runInProcess(
-      ['clean', '--kubeconfig', product.cluster.kubeconfig, ...args],
-      answers === undefined ? { clock: product.clock } : { clock: product.clock, answers },
-    );
+    product.asAdmin(['clean', ...args], answers && { answers });
   /** How often each collection of the whole cluster was read, and how often the version was asked for: once for each connection. */
   function readings() {
     const count = (path: string) =>
       product.cluster.requests().filter((request) => request.method === 'GET' && request.path.split('?')[0] === path)
         .length;
-    const [pods, nodes, daemonSets, connections] = [
-      count('/api/v1/pods'),
-      count(NODES),
-      count(SETS),
-      count('/version'),
-    ];
-    return { pods, nodes, daemonSets, connections };
+    return {
+      ...{ pods: count('/api/v1/pods'), nodes: count('/api/v1/nodes') },
+      ...{ daemonSets: count('/apis/apps/v1/daemonsets'), connections: count('/version') },
+    };
   }
   const TWICE = { pods: 2, nodes: 2, daemonSets: 2, connections: 1 };
 
@@ -61,16 +48,8 @@ describe('the readings of clean', () => {
 
   it('are three where --stop ends a controller after the user answered, because it wrote until then', async () => {
     await leaveTraces();
-    const metadata = { name: 'archaware-controller', namespace: 'archaware' };
-    const template = {
-      metadata: { labels: { app: 'arch' } },
-      spec: {
-        ...{ serviceAccountName: 'archaware-controller', schedulerName: 'none' },
-        containers: [{ name: 'c', image: 'example.com/c:1' }],
-      },
-    };
-    const spec = { replicas: 1, selector: { matchLabels: { app: 'arch' } }, template };
-    await product.cluster.apply(JSON.stringify({ apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec }));
+    const containers = [{ name: 'c', image: 'example.com/c:1' }];
+    await product.cluster.apply(installation({ schedulerName: 'none', containers }));
     product.cluster.forgetRequests();
     const { code, stdout, stderr } = await clean(['--stop'], ['y']);
     expect(code, stdout + stderr).to.equal(0);

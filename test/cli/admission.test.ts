@@ -6,7 +6,7 @@ import { freePorts } from '../../hack/cluster/ports.ts';
 import { microTime } from '../../src/kube/lease.ts';
 import { at, objects, text } from '../simulator/json.ts';
 import { folderForEach } from '../support/folder.ts';
-import { PODS, type Product, startProduct, tolerated } from '../support/product.ts';
+import { PODS, productForEach, tolerated } from '../support/product.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
@@ -14,16 +14,14 @@ const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archawar
 const gates = (pod: unknown) => objects(at(pod, 'spec', 'schedulingGates')).map(({ name }) => text(name));
 
 describe('run with the webhook', () => {
-  let product: Product;
+  const product = productForEach();
   let flags: string[];
   let port: number;
   beforeEach(async () => {
-    product = await startProduct();
     const webhook = await arrangeWebhook(product);
     port = webhook.port;
     flags = [...webhook.flags, '--placement.mode', 'both'];
   });
-  afterEach(() => product.stop());
   const folder = folderForEach();
 
   const run = async (...more: string[]) => {

@@ -1,25 +1,17 @@
 import { expect } from 'chai';
-import { runInProcess, startInProcess } from '../support/in-process.ts';
-import { type Product, settled, startProduct } from '../support/product.ts';
+import { productForEach, settled } from '../support/product.ts';
 import { taintsOf } from '../support/world.ts';
 import { cleaning } from './cleaning.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
 
 describe('clean, while something fails', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
+  const product = productForEach();
 
-  const { clean, nothingLeft } = cleaning(() => product);
+  const { clean, nothingLeft } = cleaning(product);
   const settle = () => settled(product);
   /** Run by an administrator, who may list and scale everywhere. */
-  const asAdmin = (...args: string[]) =>
-    runInProcess(['clean', '--kubeconfig', product.cluster.kubeconfig, ...args], {
-      clock: product.clock,
-    });
+  const asAdmin = (...args: string[]) => product.asAdmin(['clean', ...args]);
   const taints = async () => (await product.list('/api/v1/nodes')).flatMap(taintsOf).sort();
 
   it('takes over from a killed leader once its lease has expired', async () => {
@@ -34,33 +26,21 @@ describe('clean, while something fails', () => {
 
   it('refuses while a leader lives in the Lease of the configuration, wherever that is', async () => {
     await (await settle()).stop();
-    await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } }));
-    const leader = await startInProcess(
-      [
-        '--kubeconfig',
-        product.cluster.kubeconfig,
-        ...['--leaderElection.namespace', 'other', '--leaderElection.name', 'arch'],
-        ...['--registries.insecure', product.registry.host],
-      ],
-      { clock: product.clock },
-    );
-    try {
-      await product.eventually('it to lead', async () => (await leader.metric('archaware_leader')) === 1);
-      const configured = ['--leaderElection.namespace', 'other', '--leaderElection.name', 'arch'];
-      const dry = await asAdmin('--dry-run', ...configured);
-      expect(dry.stderr).to.match(/without --dry-run, clean refuses: \S+ leads \(Lease other\/arch\)/);
-      const named = ['--installation', 'other/arch', '--leaderElection.name', 'arch'];
-      for (const { code, stderr } of [await asAdmin('--yes', ...configured), await asAdmin('--yes', ...named)]) {
-        expect(code, stderr).to.equal(1);
-        expect(stderr).to.match(/leads \(Lease other\/arch\): stop it first/);
-      }
-      const stopping = await asAdmin('--yes', '--stop', ...configured);
-      expect(stopping.code).to.equal(1);
-      expect(stopping.stderr).to.match(/ leads \(Lease .*it does not belong to the Deployment of archaware/);
-      expect(await taints()).to.deep.equal(['amd64', 'arm64']);
-    } finally {
-      await leader.stop('SIGKILL');
+    await product.namespace('other');
+    const configured = ['--leaderElection.namespace', 'other', '--leaderElection.name', 'arch'];
+    const leader = await product.run(['--kubeconfig', product.cluster.kubeconfig, ...configured]);
+    await product.eventually('it to lead', async () => (await leader.metric('archaware_leader')) === 1);
+    const dry = await asAdmin('--dry-run', ...configured);
+    expect(dry.stderr).to.match(/without --dry-run, clean refuses: \S+ leads \(Lease other\/arch\)/);
+    const named = ['--installation', 'other/arch', '--leaderElection.name', 'arch'];
+    for (const { code, stderr } of [await asAdmin('--yes', ...configured), await asAdmin('--yes', ...named)]) {
+      expect(code, stderr).to.equal(1);
+      expect(stderr).to.match(/leads \(Lease other\/arch\): stop it first/);
     }
+    const stopping = await asAdmin('--yes', '--stop', ...configured);
+    expect(stopping.code).to.equal(1);
+    expect(stopping.stderr).to.match(/ leads \(Lease .*it does not belong to the Deployment of archaware/);
+    expect(await taints()).to.deep.equal(['amd64', 'arm64']);
   });
 
   it('names the right that it lacks to look for the controller', async () => {

@@ -1,19 +1,15 @@
 import { expect } from 'chai';
 import { at, objects, text } from '../simulator/json.ts';
-import { PODS, type Product, settled, startProduct, tolerated, workload } from '../support/product.ts';
+import { PODS, productForEach, settled, tolerated, workload } from '../support/product.ts';
 import { cleaning } from './cleaning.ts';
 
 const SET = '/apis/apps/v1/namespaces/default/daemonsets/agent';
 
 describe('clean', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
+  const product = productForEach();
 
   const settle = () => settled(product);
-  const { clean, nothingLeft } = cleaning(() => product);
+  const { clean, nothingLeft } = cleaning(product);
 
   it("removes only archaware's taint if another writer adds one at the same time", async () => {
     await (await settle()).stop();

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
 import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { type Product, startProduct, workload } from '../support/product.ts';
+import { productForEach, workload } from '../support/product.ts';
 
 const BOTH = ['amd64', 'arm64'];
 
@@ -131,11 +131,7 @@ describe('check --compare', () => {
 });
 
 describe('check --compare cluster', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
+  const product = productForEach();
   const check = (input: string, ...args: readonly string[]) =>
     product.command(['check', '--compare', 'cluster', '-f', '-', ...args], { input });
   const asAdmin = () => ['--kubeconfig', product.cluster.kubeconfig];

@@ -5,11 +5,12 @@ import { SCRIPTS } from '../../src/cli/completion/scripts.ts';
 import { allKeys } from '../../src/config/keys.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { needsPosix } from '../support/platforms.ts';
-import { startProduct, workload } from '../support/product.ts';
+import { productForAll, workload } from '../support/product.ts';
 
 const KEYS = allKeys().filter(({ path }) => ['taints.key', 'taints.effect', 'workers'].includes(path));
 
 describe('completion', () => {
+  const product = productForAll();
   const rows: readonly (readonly [words: string, expected: readonly string[], live?: string])[] = [
     ['pl', ['plan']],
     ['co', ['config', 'completion']],
@@ -47,22 +48,21 @@ describe('completion', () => {
   }
 
   it('offers the names of the cluster, and none without one', async () => {
-    const product = await startProduct();
-    try {
-      await product.cluster.createPod({ name: 'web-1', images: [product.image('app', ['amd64'])] });
-      const kubeconfig = ['--kubeconfig', product.cluster.kubeconfig];
-      const complete = async (...words: readonly string[]) =>
-        (await runInProcess(['__complete', ...words])).stdout.split('\n').filter((line) => line !== '');
-      expect(await complete('explain', ...kubeconfig, '-n', 'def')).to.deep.equal(['default']);
-      expect(await complete('explain', ...kubeconfig, '-n', 'default', 'we')).to.deep.equal(['web-1']);
-      expect(await complete('explain', ...kubeconfig, 'default/we')).to.deep.equal(['default/web-1']);
-      await product.cluster.apply(workload('Deployment', 'shop', [product.image('app', ['amd64'])]));
-      expect(await complete('explain', ...kubeconfig, '-n', 'default', 'deploy/s')).to.deep.equal(['deploy/shop']);
-      expect(await complete('explain', ...kubeconfig, '-n', 'default', 'deploy', 's')).to.deep.equal(['shop']);
-      expect(await complete('plan', '--placement.mode', 'a')).to.deep.equal(['affinity']);
-      expect(await complete('explain', '--kubeconfig', '/nowhere', '-n', 'def')).to.deep.equal([]);
-    } finally {
-      await product.stop();
+    await product.cluster.createPod({ name: 'web-1', images: [product.image('app', ['amd64'])] });
+    await product.cluster.apply(workload('Deployment', 'shop', [product.image('app', ['amd64'])]));
+    const kubeconfig = ['explain', '--kubeconfig', product.cluster.kubeconfig];
+    const rows: readonly (readonly [words: readonly string[], expected: readonly string[]])[] = [
+      [[...kubeconfig, '-n', 'def'], ['default']],
+      [[...kubeconfig, '-n', 'default', 'web'], ['web-1']],
+      [[...kubeconfig, 'default/web'], ['default/web-1']],
+      [[...kubeconfig, '-n', 'default', 'deploy/s'], ['deploy/shop']],
+      [[...kubeconfig, '-n', 'default', 'deploy', 's'], ['shop']],
+      [['plan', '--placement.mode', 'a'], ['affinity']],
+      [['explain', '--kubeconfig', '/nowhere', '-n', 'def'], []],
+    ];
+    for (const [words, expected] of rows) {
+      const { stdout } = await runInProcess(['__complete', ...words]);
+      expect(stdout.split('\n').filter(Boolean), words.join(' ')).to.deep.equal(expected);
     }
   });
 

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { runInProcess } from '../support/in-process.ts';
-import { configuredInstallation, type Product, startProduct, workload } from '../support/product.ts';
+import { configuredInstallation, productForAll, workload } from '../support/product.ts';
 
 /** Sets the title of a terminal, colours it, and turns the direction of the text. */
 const EVIL = '\u001b]0;owned\u0007\u001b[31m\u009b2J\u202e';
@@ -8,9 +7,8 @@ const EVIL = '\u001b]0;owned\u0007\u001b[31m\u009b2J\u202e';
 const RAW = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 describe('text of a cluster', () => {
-  let product: Product;
+  const product = productForAll();
   before(async () => {
-    product = await startProduct();
     const image = `registry.example.com/x${EVIL}y:1`;
     await product.cluster.createNode({ name: 'odd', architecture: 'amd64' });
     await product.patch('/api/v1/nodes/odd', {
@@ -28,14 +26,9 @@ describe('text of a cluster', () => {
     const annotations = { 'archaware.dev/architectures': `${EVIL}amd64`, 'archaware.dev/preferred': EVIL };
     await product.cluster.createPod({ name: 'p', images: [image], metadata: { annotations } });
   });
-  after(() => product.stop());
 
-  const run = async (...args: readonly string[]) =>
-    runInProcess([...args, '--kubeconfig', product.cluster.kubeconfig, '--registries.timeout', '1s'], {
-      clock: product.clock,
-    });
   const expectClean = async (...args: readonly string[]): Promise<string> => {
-    const { stdout, stderr } = await run(...args);
+    const { stdout, stderr } = await product.asAdmin([...args, '--registries.timeout', '1s']);
     const written = stdout + stderr;
     const found = RAW.exec(written);
     const around = found === null ? '' : JSON.stringify(written.slice(Math.max(0, found.index - 60), found.index + 40));

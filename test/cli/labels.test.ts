@@ -3,8 +3,7 @@ import { expect } from 'chai';
 import { at, object, text } from '../simulator/json.ts';
 import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { type Product, startProduct } from '../support/product.ts';
-import type { RunningController } from '../support/running.ts';
+import { productForEach } from '../support/product.ts';
 
 const GPU = 'example.com/gpu';
 const MANAGED = 'archaware.dev/managed';
@@ -15,13 +14,9 @@ const USB = 'example.com/usb';
 
 /** The controller checks the directory every two seconds. */
 describe('label rules', () => {
-  let product: Product;
+  const product = productForEach();
   const folder = folderForEach();
   const rules = (...path: readonly string[]) => folder.at(['rules', ...path].join('/'));
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
 
   /** Writes files of rules, each in one step. */
   const write = async (files: Readonly<Record<string, string>>) => {
@@ -43,10 +38,6 @@ describe('label rules', () => {
     await product.eventually(`${node} to have ${wanted}`, async () => (await labelsOf(node)).join() === wanted);
   };
   const recorded = async (node: string) => at(await product.get(node), 'metadata', 'annotations', MANAGED);
-  const eventuallyLogged = (controller: RunningController, ...words: string[]) =>
-    product.eventually(`a line of the log with ${words.join(', ')}`, async () =>
-      controller.logs().find((line) => words.every((word) => line.includes(word))),
-    );
 
   it('apply to all nodes when they change: a file, another name, none, no file at all', async () => {
     await write({ [GPU]: USB });
@@ -70,7 +61,11 @@ describe('label rules', () => {
     const controller = await run();
     await eventually(AMD, `${GPU}=true`, `${USB}=true`);
     await rename(rules(), folder.at('gone'));
-    await eventuallyLogged(controller, '"level":"error"', 'cannot be read (ENOENT); the last valid rules stay in use');
+    await product.eventuallyLogged(
+      controller,
+      '"level":"error"',
+      'cannot be read (ENOENT); the last valid rules stay in use',
+    );
     await product.eventuallyEvent('archaware', 'ConfigurationRejected', /ENOENT.*the last valid rules stay in use/);
     await label(ARM, { [USB]: 'true' });
     await eventually(ARM, `${GPU}=true`, `${USB}=true`);

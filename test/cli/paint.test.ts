@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createPaint, hasColors } from '../../src/cli/paint.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { type Product, startProduct, workload } from '../support/product.ts';
+import { productForAll, workload } from '../support/product.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it looks for them.
 const CODES = /\u001b\[\d+m/g;
@@ -34,15 +34,13 @@ describe('colors', () => {
   });
 
   describe('of the commands', () => {
-    let product: Product;
+    const product = productForAll();
     before(async () => {
-      product = await startProduct();
       await product.cluster.createPod({
         name: 'torn',
         images: [product.image('amd', ['amd64']), product.image('arm', ['arm64'])],
       });
     });
-    after(() => product.stop());
 
     it('are in the verdict at a terminal; a pipe has the same words with labels, and machines get none', async () => {
       const input = workload('Deployment', 'web', [product.image('amd', ['amd64'])]);

@@ -1,14 +1,10 @@
 import { expect } from 'chai';
 import { GUESSED, writeRecord } from '../../src/placement/objects/template-record.ts';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
-import { PODS, type Product, startProduct, workload } from '../support/product.ts';
+import { PODS, productForEach, workload } from '../support/product.ts';
 
 describe('plan', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
+  const product = productForEach();
 
   const plan = async (...flags: readonly string[]) => {
     const { code, stdout, stderr } = await product.command(['plan', '--output', 'json', ...flags]);
@@ -127,13 +123,18 @@ describe('plan', () => {
       expect(byPod.match(/^Pod +default +arm-\S+ +tolerate +supported-arch=arm64:NoSchedule$/gm)).to.have.lengthOf(3);
     });
 
-    it('says what happens to a held pod that runs: it would be Pending at its next restart', async () => {
+    it('says what happens to a held pod that runs, and in the mode observe that nothing is held', async () => {
       const images = [product.image('amd', ['amd64']), product.image('arm', ['arm64'])];
       await product.cluster.apply(workload('Deployment', 'torn', images, { spec: { replicas: 2 } }));
       await running('torn', 2);
-      const stdout = await text();
-      expect(stdout).to.include('  1 would be Pending at its next restart\n');
-      expect(stdout).to.match(/^Deployment +default +torn +2 +runs; Pending at its next restart +\S+/m);
+      const held = await text();
+      expect(held).to.include('  1 would be Pending at its next restart\n');
+      expect(held).to.match(/^Deployment +default +torn +2 +runs; Pending at its next restart +\S+/m);
+      const observed = await text('--placement.mode', 'observe');
+      expect(observed).to.include('  0 would be Pending at their next restart\n');
+      expect(observed).not.to.contain('Pending at its next restart');
+      expect(observed).to.contain('\nWould be held in another mode: their images have no architecture in common.\n');
+      expect(observed).to.match(/^Deployment +default +torn +2 +runs +\S+/m);
     });
 
     it('lists what is behind the counts, and all workloads with --wide', async () => {
@@ -170,17 +171,6 @@ describe('plan', () => {
       ]);
     });
 
-    it('says in the mode observe that nothing is held, in the counts and in the rows', async () => {
-      const images = [product.image('amd', ['amd64']), product.image('arm', ['arm64'])];
-      await product.cluster.apply(workload('Deployment', 'torn', images, { spec: { replicas: 1 } }));
-      await running('torn', 1);
-      const stdout = await text('--placement.mode', 'observe');
-      expect(stdout).to.include('  0 would be Pending at their next restart\n');
-      expect(stdout).not.to.contain('Pending at its next restart');
-      expect(stdout).to.contain('\nWould be held in another mode: their images have no architecture in common.\n');
-      expect(stdout).to.match(/^Deployment +default +torn +1 +runs +\S+/m);
-    });
-
     it('has the rows of two runs in the same order', async () => {
       for (const name of ['web', 'api', 'db', 'cart']) {
         await product.cluster.createPod({ name, images: [product.image(name, ['arm64'])] });
@@ -201,11 +191,7 @@ describe('plan', () => {
 
   it('reads and plans only one namespace with -n, and no nodes', async () => {
     const image = product.image('app', ['arm64']);
-    await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } }));
-    await product.eventually(
-      'the account',
-      async () => (await product.list('/api/v1/namespaces/shop/serviceaccounts')).length > 0,
-    );
+    await product.namespace('shop');
     await product.cluster.createPod({ name: 'here', namespace: 'shop', images: [image] });
     await product.cluster.createPod({ name: 'there', images: [image] });
     product.cluster.forgetRequests();

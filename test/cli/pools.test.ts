@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { at, type JsonObject, objects } from '../simulator/json.ts';
-import { type Product, startProduct } from '../support/product.ts';
+import { productForEach } from '../support/product.ts';
 import { taintsOf } from '../support/world.ts';
 
 const POOL = { 'karpenter.sh/nodepool': 'default' };
@@ -22,11 +22,7 @@ const nodePool = (name: string, architecture: string, list?: 'taints' | 'startup
 });
 
 describe('plan, where nodes come from pools', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
+  const product = productForEach();
 
   const serve = (...items: readonly JsonObject[]) =>
     product.cluster.faults.inject({ path: NODE_POOLS, status: 200, body: { metadata: {}, items } });
@@ -105,9 +101,8 @@ describe('plan, where nodes come from pools', () => {
 });
 
 describe('clean, where pools set the taint themselves', () => {
-  let product: Product;
+  const product = productForEach({ nodes: [] });
   beforeEach(async () => {
-    product = await startProduct({ nodes: [] });
     const taints = [{ key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' }];
     for (const [name, labels] of [
       ['made', POOL],
@@ -116,7 +111,6 @@ describe('clean, where pools set the taint themselves', () => {
       await product.cluster.createNode({ name, architecture: 'arm64', labels, taints });
     }
   });
-  afterEach(() => product.stop());
 
   const serve = (...items: readonly JsonObject[]) =>
     product.cluster.faults.inject({ path: NODE_POOLS, status: 200, body: { metadata: {}, items } });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createProgress } from '../../src/cli/progress.ts';
 import { systemClock } from '../../src/kit/clock.ts';
-import { startProduct } from '../support/product.ts';
+import { productForEach } from '../support/product.ts';
 
 function surroundings(isTerminal: boolean) {
   const shown: string[] = [];
@@ -57,18 +57,15 @@ describe('the progress of long work', () => {
     progress.end();
     expect(shown).to.deep.equal(['images [#####...............] 5/20', 'waiting for r.example: 5 of 20', '']);
   });
+});
 
-  it('of status says at a terminal whom it asks', async () => {
-    const product = await startProduct();
-    try {
-      const shown: string[] = [];
-      await product.command(['status'], { shown });
-      expect(shown.filter((line) => !line.startsWith('connecting'))).to.include.ordered.members([
-        'asking the cluster …',
-        '',
-      ]);
-    } finally {
-      await product.stop();
-    }
+describe('the progress of status', () => {
+  const product = productForEach();
+
+  it('says at a terminal whom it asks', async () => {
+    const shown: string[] = [];
+    await product.command(['status'], { shown });
+    const lines = shown.filter((line) => !line.startsWith('connecting'));
+    expect(lines).to.include.ordered.members(['asking the cluster …', '']);
   });
 });

@@ -4,16 +4,12 @@ import { stringify } from 'yaml';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
 import { folderForEach } from '../support/folder.ts';
 import { ours } from '../support/objects.ts';
-import { PODS, type Product, startProduct, tolerated } from '../support/product.ts';
+import { PODS, productForEach, tolerated } from '../support/product.ts';
 import type { RunningController } from '../support/running.ts';
 
 /** The controller checks the file every two seconds. */
 describe("a change of run's configuration file", () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
+  const product = productForEach();
   const folder = folderForEach();
 
   /** Replaces the file in one step: a half-written one would be refused, and applied only at the next check. */
@@ -28,10 +24,6 @@ describe("a change of run's configuration file", () => {
     await product.eventuallyTainted();
     return controller;
   };
-  const eventuallyLogged = (controller: RunningController, ...words: readonly string[]) =>
-    product.eventually(`a line of the log with ${words.join(', ')}`, async () =>
-      controller.logs().find((line) => words.every((word) => line.includes(word))),
-    );
   /** A pod whose two images have no architecture in common. */
   const createTorn = (name: string, labels: Readonly<Record<string, string>> = {}) =>
     product.cluster.createPod({
@@ -58,16 +50,16 @@ describe("a change of run's configuration file", () => {
     const absent = (controller: RunningController) =>
       controller.logs().flatMap((line) => (line.includes('architectures that no node has') ? [JSON.parse(line)] : []));
     const controller = await run({ architectures: { schedulable: ['amd64', 'riscv64'] } });
-    await eventuallyLogged(controller, '"level":"warn"', 'architectures that no node has');
+    await product.eventuallyLogged(controller, '"level":"warn"', 'architectures that no node has');
     await write({ architectures: { schedulable: ['amd64', 'riscv64'] }, images: { fallbackAfter: '1m' } });
-    await eventuallyLogged(controller, 'configuration reloaded', 'images.fallbackAfter');
+    await product.eventuallyLogged(controller, 'configuration reloaded', 'images.fallbackAfter');
     await write({
       architectures: { schedulable: ['amd64'], preferred: {}, fallback: [] },
       policies: [{ name: 'p', fallback: ['amd64'], preferred: {} }],
     });
-    await eventuallyLogged(controller, 'configuration reloaded', 'policies');
+    await product.eventuallyLogged(controller, 'configuration reloaded', 'policies');
     await write({ policies: [{ name: 'p', fallback: ['s390x'] }] });
-    await eventuallyLogged(controller, '"level":"warn"', 's390x');
+    await product.eventuallyLogged(controller, '"level":"warn"', 's390x');
     expect(absent(controller).map(({ key, architectures }) => [key, architectures])).to.deep.equal([
       ['architectures.schedulable', ['riscv64']],
       ['policies[0].fallback', ['s390x']],

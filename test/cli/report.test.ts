@@ -2,22 +2,14 @@ import { expect } from 'chai';
 import { at, objects, text } from '../simulator/json.ts';
 import { folderForEach } from '../support/folder.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { type Product, startProduct, workload } from '../support/product.ts';
+import { productForEach, workload } from '../support/product.ts';
 
 describe('report', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
+  const product = productForEach();
   const folder = folderForEach();
 
   /** As somebody who may read everything. */
-  const asAdmin = (...args: readonly string[]) =>
-    runInProcess(
-      ['report', '--kubeconfig', product.cluster.kubeconfig, '--registries.insecure', product.registry.host, ...args],
-      { clock: product.clock },
-    );
+  const asAdmin = (...args: readonly string[]) => product.asAdmin(['report', ...args]);
   const onFile = (input: string, ...args: readonly string[]) =>
     runInProcess(['report', '-f', '-', '--registries.insecure', product.registry.host, ...args], { input });
   const requesting = (image: string, cpu: string) => ({
@@ -33,7 +25,7 @@ describe('report', () => {
 
   it('restricts the report to a namespace and to labels', async () => {
     const image = product.image('both', ['amd64', 'arm64']);
-    await product.cluster.apply(workload('Deployment', 'web', [image], {}));
+    await product.cluster.apply(workload('Deployment', 'web', [image]));
     const labelled = JSON.parse(workload('Deployment', 'api', [image]));
     labelled.metadata.labels = { team: 'red' };
     await product.cluster.apply(JSON.stringify(labelled));
@@ -72,9 +64,7 @@ describe('report', () => {
       oldestWaiting: { name: 'far', since: '2026-03-01T05:00:00Z' },
     };
     const annotations = { 'archaware.dev/report': 'true', 'archaware.dev/report-result': JSON.stringify(seen) };
-    await product.cluster.apply(
-      JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default', annotations } }),
-    );
+    await product.patch('/api/v1/namespaces/default', { metadata: { annotations } });
     await product.cluster.apply(workload('Deployment', 'web', [both], { spec: { replicas: 2 } }));
     await product.cluster.apply(workload('Deployment', 'old', [amd]));
     await product.cluster.createPod({ name: 'far', images: [both], spec: { nodeSelector: { disk: 'ssd' } } });
@@ -104,17 +94,7 @@ describe('report', () => {
     expect(stdout).to.match(
       /Waits for a node; archaware explain POD -n default says more\.\nPOD +SINCE +WHY\nfar +\d+[smhd] +\d+\/\d+ nodes are available/,
     );
-    const explained = await runInProcess(
-      [
-        'explain',
-        'namespace/default',
-        '--kubeconfig',
-        product.cluster.kubeconfig,
-        '--registries.insecure',
-        product.registry.host,
-      ],
-      { clock: product.clock },
-    );
+    const explained = await product.asAdmin(['explain', 'namespace/default']);
     const withoutAge = (text: string) => text.replace(/^far +\d+s/m, 'far');
     expect(withoutAge(explained.stdout)).to.equal(withoutAge(stdout));
     const refused = await asAdmin('--for-team');
@@ -129,10 +109,7 @@ describe('report', () => {
     const input = workload('Deployment', 'old', [], { template: requesting(long, '1') });
     const piped = await onFile(input, '--to', 'arm64');
     expect(piped.stdout).to.contain(`${long.split('/').at(-1)}: linux/amd64 only\n`);
-    const shown = await runInProcess(
-      ['report', '-f', '-', '--registries.insecure', product.registry.host, '--to', 'arm64'],
-      { input, columns: 80 },
-    );
+    const shown = await product.command(['report', '-f', '-', '--to', 'arm64'], { input, columns: 80 });
     expect(shown.stdout).to.contain('…').and.not.contain('linux/amd64 only\n');
   });
 
@@ -203,14 +180,8 @@ describe('report', () => {
     product.registry.put('app', '3', ['amd64', 'arm64']);
     product.registry.put('app', '4-rc', ['arm64']);
     const newer = async (...flags: readonly string[]) => {
-      const { stdout, stderr } = await onFile(
-        workload('Deployment', 'web', [old]),
-        '--to',
-        'arm64',
-        '-o',
-        'json',
-        ...flags,
-      );
+      const args = ['--to', 'arm64', '-o', 'json', ...flags];
+      const { stdout, stderr } = await onFile(workload('Deployment', 'web', [old]), ...args);
       expect(stderr).to.equal('');
       return objects(at(JSON.parse(stdout), 'images')).map((row) => at(row, 'blocking', 'arm64', 'newer'));
     };

@@ -4,14 +4,10 @@ import { runBundle } from '../support/controller-process.ts';
 import { folderForEach } from '../support/folder.ts';
 import { ours } from '../support/objects.ts';
 import { needsPosix } from '../support/platforms.ts';
-import { type Product, startProduct, workload } from '../support/product.ts';
+import { productForEach, workload } from '../support/product.ts';
 
 describe('run', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
+  const product = productForEach();
 
   /** Two pods, a DaemonSet and the nodes in their final state. */
   async function settle(): Promise<string> {
@@ -121,12 +117,8 @@ describe('run', () => {
 });
 
 describe('run, whose leader writes down what it sees', () => {
-  let product: Product;
   // It is written at most twice in a minute.
-  beforeEach(async () => {
-    product = await startProduct({ speed: 60 });
-  });
-  afterEach(() => product.stop());
+  const product = productForEach({ speed: 60 });
 
   it('keeps its status, and a report on a namespace that asks for one, until clean removes both', async () => {
     const path = '/api/v1/namespaces/default';
@@ -141,7 +133,7 @@ describe('run, whose leader writes down what it sees', () => {
     const status = '/api/v1/namespaces/archaware/configmaps/archaware-controller-status';
     expect(await product.get(status)).to.have.property('data');
     await controller.stop();
-    const { code, stdout } = await product.command(['clean', '--yes', '--kubeconfig', product.cluster.kubeconfig]);
+    const { code, stdout } = await product.asAdmin(['clean', '--yes']);
     expect([code, await report()]).to.deep.equal([0, '']);
     expect(JSON.stringify(await product.list('/api/v1/namespaces/archaware/configmaps'))).not.to.include('-status"');
     expect(stdout).to.match(/annotations of namespaces +1 +0/);
@@ -149,11 +141,7 @@ describe('run, whose leader writes down what it sees', () => {
 });
 
 describe('run, if it cannot start', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct({ nodes: [], speed: 50 });
-  });
-  afterEach(() => product.stop());
+  const product = productForEach({ nodes: [], speed: 50 });
   const folder = folderForEach();
 
   const line = async (args: readonly string[]) => {
@@ -180,14 +168,11 @@ describe('run, if it cannot start', () => {
 });
 
 describe('run on an old server', () => {
+  const product = productForEach({ nodes: [], cluster: { gitVersion: 'v1.29.4' } });
+
   it('says that it needs a newer server', async () => {
-    const product = await startProduct({ nodes: [], cluster: { gitVersion: 'v1.29.4' } });
-    try {
-      const { code, stderr } = await product.command(['run']);
-      expect(code).to.equal(1);
-      expect(stderr).to.contain('v1.29.4; 1.30 or later is needed');
-    } finally {
-      await product.stop();
-    }
+    const { code, stderr } = await product.command(['run']);
+    expect(code).to.equal(1);
+    expect(stderr).to.contain('v1.29.4; 1.30 or later is needed');
   });
 });

@@ -3,18 +3,16 @@ import { at, objects, text } from '../simulator/json.ts';
 import type { Finished } from '../support/controller-process.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { ours } from '../support/objects.ts';
-import { installation, type Product, startProduct } from '../support/product.ts';
+import { installation, productForEach } from '../support/product.ts';
 
 const OWN_PODS = '/api/v1/namespaces/archaware/pods';
 
 describe('status', () => {
-  let product: Product;
+  const product = productForEach();
   let metricsPort: number;
   beforeEach(async () => {
-    product = await startProduct();
     metricsPort = 9090;
   });
-  afterEach(() => product.stop());
 
   const metrics = () => ['--metrics.address', `127.0.0.1:${metricsPort}`];
   /** Runs `status` with all rights. */

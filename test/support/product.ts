@@ -3,12 +3,7 @@ import type { Clock } from '../../src/kit/clock.ts';
 import { FIXTURES, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import { type EmbeddedCluster, type EmbeddedOptions, startEmbeddedCluster } from '../simulator/embedded-cluster.ts';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
-import {
-  type PutOptions,
-  startTestRegistry,
-  type TestRegistry,
-  type TestRegistryOptions,
-} from '../simulator/registry/registry.ts';
+import { startTestRegistry, type TestRegistry, type TestRegistryOptions } from '../simulator/registry/registry.ts';
 import type { Finished } from './controller-process.ts';
 import { type InProcessOptions, runInProcess, startInProcess } from './in-process.ts';
 import { manifestWithoutDeployment } from './manifest.ts';
@@ -31,12 +26,14 @@ export type Product = Omit<World, 'cluster' | 'registry' | 'image' | 'run' | 'co
   readonly registry: TestRegistry;
   /** The reference of a fixture; or stores an image of a repository, and gives its reference. */
   image(tag: string): string;
-  image(repository: string, platforms: readonly string[], options?: PutOptions): string;
+  image(repository: string, platforms: readonly string[]): string;
   readonly clock: Clock;
   /** What every command gets: which cluster, and that the registry serves plain http. */
   readonly flags: readonly string[];
   run(flags?: readonly string[], options?: InProcessOptions): Promise<RunningController>;
   command(args: readonly string[], options?: InProcessOptions): Promise<Finished>;
+  /** Runs a command with the rights of an administrator. */
+  asAdmin(args: readonly string[], options?: InProcessOptions): Promise<Finished>;
   written(): readonly string[];
   /** The registry's requests for manifests of a repository. */
   lookUps(repository: string): number;
@@ -63,30 +60,34 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     await Promise.all(running.splice(0).map((controller) => controller.stop(signal)));
   };
 
+  const command: Product['command'] = async ([name = '', ...args], given) => {
+    const words = [name, ...accessOf(args, kubeconfig), ...own, ...args];
+    return withoutDefaults(await runInProcess(words, { clock, ...given }));
+  };
+
   return {
     ...objects,
     cluster,
     registry,
-    image(name, platforms?: readonly string[], putOptions?: PutOptions) {
+    image(name, platforms?: readonly string[]) {
       if (platforms === undefined) {
         const found = FIXTURES.find(({ tag }) => tag === name);
         if (found !== undefined) registry.load(TESTIMG_REPOSITORY, name, found.build());
         return imageAt(registry.host, name);
       }
-      registry.put(name, '1', platforms, putOptions);
+      registry.put(name, '1', platforms);
       return `${registry.host}/${name}:1`;
     },
     clock,
     flags: common,
     async run(flags = [], given = {}) {
-      const controller = await startInProcess([...common, ...flags], { clock, ...given });
+      const words = [...accessOf(flags, kubeconfig), ...own, ...flags];
+      const controller = await startInProcess(words, { clock, ...given });
       running.push(controller);
       return controller;
     },
-    async command([name = '', ...args], given) {
-      const words = [name, ...accessOf(args, kubeconfig), ...own, ...args];
-      return withoutDefaults(await runInProcess(words, { clock, ...given }));
-    },
+    command,
+    asAdmin: ([name = '', ...args], given) => command([name, '--kubeconfig', cluster.kubeconfig, ...args], given),
     async namespace(name, labels = {}) {
       await objects.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, namespace: '', labels } });
       return name;
@@ -104,6 +105,25 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
       await Promise.all([cluster.stop(), registry.stop()]);
     },
   };
+}
+
+/** For a suite: each of its tests has a new product, for which the one that is returned stands. */
+export function productForEach(options?: ProductOptions): Product {
+  return standIn(beforeEach, afterEach, options);
+}
+
+/** For a suite: all of its tests have the same product. */
+export function productForAll(options?: ProductOptions): Product {
+  return standIn(before, after, options);
+}
+
+function standIn(begin: Mocha.HookFunction, end: Mocha.HookFunction, options?: ProductOptions): Product {
+  let product: Product | undefined;
+  begin(async () => {
+    product = await startProduct(options);
+  });
+  end(() => product?.stop());
+  return new Proxy<Product>(Object.create(null), { get: (_, name) => product && Reflect.get(product, name) });
 }
 
 /** Runs a Deployment of two pods and a DaemonSet on tainted nodes. Returns the controller, which leads. */
