@@ -154,7 +154,8 @@ function leaveAlone(parts: TemplateParts, key: string): void {
 
 /** Serves a template: repairs the record, decides, writes, and gives the list of tolerations back to its author. */
 async function serve(parts: TemplateParts, at: TemplateCase): Promise<Result> {
-  const { daemonSet, record, settings, signal } = at;
+  const { key, daemonSet, record, settings, signal } = at;
+  parts.turn.leftAlone.delete(key);
   if (onlyObserves(settings)) return decideAndWrite(parts, at);
   const found = await recordAgain(parts, at);
   if ('outcome' in found) return found;

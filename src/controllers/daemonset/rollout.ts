@@ -72,6 +72,8 @@ export type RolloutTurn = RolloutTurnOptions & {
   /** The generation of each DaemonSet whose rollout is over, or that has none: what happens to its pods later is not archaware's doing. */
   readonly done: Map<string, Pick<DaemonSet, 'uid' | 'generation'>>;
   readonly lookedAt: Set<string>;
+  /** DaemonSets that archaware leaves alone, although the record of an earlier rollout may still be on them. */
+  readonly leftAlone: Set<string>;
   /** When the turn was first asked for; undefined: not yet. */
   since: number | undefined;
   /** The namespaces outside of the system whose DaemonSets did not come back, one after the other. */
@@ -97,7 +99,7 @@ export function createRolloutTurn(options: RolloutTurnOptions): RolloutTurn {
   return {
     ...options,
     ...{ line: createLine(options.isSystem), rollouts: new Map(), read: new Map(), done: new Map() },
-    ...{ lookedAt: new Set(), since: undefined, inARow: new Set(), counted: new WeakSet() },
+    ...{ lookedAt: new Set(), leftAlone: new Set(), since: undefined, inARow: new Set(), counted: new WeakSet() },
     ...{ pausedUntil: Number.NEGATIVE_INFINITY, adoptedSince: Number.NEGATIVE_INFINITY },
   };
 }
@@ -160,9 +162,11 @@ export function takesBack({ rollouts }: RolloutTurn, key: string, generation: nu
 }
 
 /** Forgets a DaemonSet that is gone, or that archaware leaves alone. */
-export function forgetRollout({ line, rollouts, read, done, daemonSets, lookedAt }: RolloutTurn, key: string): void {
+export function forgetRollout(turn: RolloutTurn, key: string): void {
+  const { line, rollouts, read, done, daemonSets, lookedAt, leftAlone } = turn;
   for (const memory of [line, rollouts, read, done]) memory.delete(key);
-  if (daemonSets.get(key) === undefined) lookedAt.delete(key);
+  if (daemonSets.get(key) !== undefined) leftAlone.add(key);
+  else for (const memory of [lookedAt, leftAlone]) memory.delete(key);
 }
 
 /**
@@ -269,9 +273,9 @@ function adoptAll(turn: RolloutTurn): void {
 
 /** Takes up the rollout that the record of a DaemonSet names, also if another replica or somebody else began it. */
 function adopt(turn: RolloutTurn, key: string): void {
-  const { rollouts, done, clock } = turn;
+  const { rollouts, done, leftAlone, clock } = turn;
   const daemonSet = newest(turn, key);
-  if (daemonSet === undefined) return;
+  if (daemonSet === undefined || leftAlone.has(key)) return;
   const { uid, generation } = daemonSet;
   const isKnown = (known: Pick<Rollout, 'uid' | 'generation'> | undefined) =>
     known?.uid === uid && known.generation >= generation;

@@ -3,7 +3,7 @@ import { ApiError } from '../../../src/kube/errors.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
 import { readRecord } from '../../../src/placement/objects/template-record.ts';
 import { failed, known } from '../../placement/objects.ts';
-import { arrangeDaemonSets, KEY, shown } from './world.ts';
+import { arrangeDaemonSets, asWritten, KEY, shown } from './world.ts';
 
 const SECOND = 1_000;
 const LATE = 5 * 60 * SECOND + 1;
@@ -142,15 +142,27 @@ describe('a DaemonSet that is not back five minutes after the write', () => {
     expect([writes, controller.stopped()]).to.deep.equal([[], [KEY]]);
   });
 
-  it('stops everything in a system namespace, and nothing when archaware shall leave it alone', async () => {
-    const { run, put, controller, served } = await arrangeStopped(NOT_READY, { systemNamespaces: ['shop'] });
+  it('stops everything in a system namespace, and nothing when archaware shall leave it alone, as the Event says', async () => {
+    const { run, put, show, now, controller, events, served } = await arrangeStopped(LOST, {
+      systemNamespaces: ['shop'],
+    });
     await run();
+    show('agent', false);
+    await run();
+    expect(events.at(-1)).to.include('label the DaemonSet archaware.dev/ignore=true');
     expect(controller.stopsAll()).to.deep.equal([KEY]);
     expect(controller.holders(node('n2')).map(({ key }) => key)).to.deep.equal([KEY]);
-    put({ labels: { 'archaware.dev/ignore': 'true' } });
+    const { generation } = now();
+    const { spec, metadata } = asWritten(now());
+    const labels = { 'archaware.dev/ignore': 'true' };
+    const status = { observedGeneration: generation, ...LOST };
+    put({ spec, labels, metadata: { ...metadata, generation }, status });
     await run();
     expect([controller.stopsAll(), controller.stopped()]).to.deep.equal([[], []]);
     expect(served.length).to.be.greaterThan(0);
+    put({ spec, metadata: { ...metadata, generation }, status });
+    await run();
+    expect(controller.stopsAll()).to.deep.equal([KEY]);
   });
 });
 
