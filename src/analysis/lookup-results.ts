@@ -1,19 +1,8 @@
-import type { Platform } from '../kit/platform.ts';
+import type { Resolution } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 
 /** What a lookup found out about an image. */
-export type FoundImage = {
-  readonly digest?: string;
-  /** host[:port] of the endpoint that answered. */
-  readonly source?: string;
-  readonly platforms: readonly Platform[];
-  /** Entries of the image's index that do not count. */
-  readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
-  readonly isIndex?: boolean;
-  readonly isBundle?: true;
-  /** The only container runtime that takes all of these platforms from the image's index. */
-  readonly only?: 'containerd' | 'CRI-O';
-};
+export type FoundImage = Partial<Resolution> & Pick<Resolution, 'platforms' | 'skipped'>;
 
 /** The result of the lookup of an image. */
 export type LookupResult = FoundImage | { readonly error: LookupError; readonly isSingleManifest?: boolean };

@@ -1,4 +1,4 @@
-import { constants, type Stats } from 'node:fs';
+import { constants } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -78,7 +78,8 @@ async function readFile(path: string): Promise<{ text: string } | { problem: str
   try {
     const stats = await stat(path);
     // Reading a pipe would block.
-    if (!stats.isFile()) return { problem: kindOf(stats) };
+    if (stats.isDirectory()) return { problem: 'is a directory; expected <namespace>/<label>, no deeper' };
+    if (!stats.isFile()) return { problem: 'is not a file' };
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const content = await buffer(handle.createReadStream({ end: MAX_FILE }));
     return content.length > MAX_FILE ? { problem: `is larger than ${MAX_FILE} bytes` } : { text: content.toString() };
@@ -98,10 +99,6 @@ async function namesIn(directory: string): Promise<string[]> {
 
 function refuse(found: FoundRules, path: string, problem: string): void {
   found.problems.push(`${shownPath(path)}: ${problem}`);
-}
-
-function kindOf(stats: Stats): string {
-  return stats.isDirectory() ? 'is a directory; expected <namespace>/<label>, no deeper' : 'is not a file';
 }
 
 function shownPath(path: string): string {

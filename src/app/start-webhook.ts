@@ -1,6 +1,5 @@
 import type { Watches } from '../controllers/watches.ts';
 import { until } from '../kit/abort.ts';
-import type { Clock } from '../kit/clock.ts';
 import { createAllowance } from '../kit/fairness/allowance.ts';
 import { cannotListen } from '../kit/network/listen.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
@@ -11,7 +10,7 @@ import type { PlacedPart } from '../placement/refused-parts.ts';
 import { createCertificateDirectory } from '../webhook/certificates/directory.ts';
 import { createSelfSigned } from '../webhook/certificates/self-signed.ts';
 import type { CertificateSource, OnProblem } from '../webhook/certificates/source.ts';
-import { keepConfiguration } from '../webhook/keep-configuration.ts';
+import { type KeepConfigurationOptions, keepConfiguration } from '../webhook/keep-configuration.ts';
 import { createPaths } from '../webhook/paths.ts';
 import { createReviewer } from '../webhook/review.ts';
 import { serveAdmission } from '../webhook/server.ts';
@@ -117,7 +116,7 @@ function createCertificates(
   return createSelfSigned({ client, namespace, mayWrite, clock, onProblem });
 }
 
-export type ProblemLogOptions = {
+export type ProblemLogOptions = Pick<KeepConfigurationOptions, 'mayWrite' | 'clock' | 'signal'> & {
   /** What has the problem, in words: `certificate`. */
   readonly what: 'certificate' | 'configuration' | 'path';
   /** The reason of the Event; undefined: no Event. */
@@ -125,10 +124,6 @@ export type ProblemLogOptions = {
   readonly log: Pick<Logger, 'info' | 'error'>;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly regarding: Regarding;
-  /** Whether this replica leads. */
-  readonly mayWrite: () => boolean;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
 };
 
 /** The interval of checks whether this replica leads. */

@@ -1,17 +1,11 @@
-import type { Clock } from '../kit/clock.ts';
-import type { ApiClient } from '../kube/api-client.ts';
 import { isForbidden, isGone } from '../kube/errors.ts';
 import { type FoundLease, getLease, type Installation, type LeaseName } from '../kube/installation.ts';
-import { createLease, type Lease, type LeaseAttempt } from '../kube/lease.ts';
+import { createLease, type Lease, type LeaseAttempt, type LeaseOptions } from '../kube/lease.ts';
 import { retrying } from '../kube/retry.ts';
 import { isLive, leadText, RefusedError, stopAdvice } from './own-controller.ts';
 
-export type HoldOptions = {
-  readonly client: ApiClient;
-  readonly clock: Clock;
+export type HoldOptions = Pick<LeaseOptions, 'client' | 'clock' | 'identity' | 'durationMs'> & {
   readonly installation: Installation;
-  readonly identity: string;
-  readonly durationMs: number;
   /** How long to wait for a live leader to end. */
   readonly waitMs: number;
   /** Whether `clean` has scaled the Deployment to 0. Then a leader that still lives is not one of its replicas, or does not end. */

@@ -15,11 +15,12 @@ export const PLAN_HEADER = ['STEP', 'WHAT', 'COUNT', 'DO'] as const;
 export function planRows(inventory: TraceInventory, how: 'restart' | 'keep'): Rows {
   const { configurations, gated, nodes, daemonSets, unrecorded, pods, recorded, reports } = inventory;
   const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
+  const restarted = pods.filter(({ cleaning }) => cleaning.kind === 'restart').map(({ owner }) => owner?.uid);
   const podRows: [number, string][] =
     how === 'keep'
       ? [[pods.length, 'keep (tolerations and affinity are harmless now)']]
       : [
-          [count('restart'), `restart their Deployments and StatefulSets (${ownersOf(pods)})`],
+          [restarted.length, `restart their Deployments and StatefulSets (${new Set(restarted).size})`],
           [count('rolls'), 'replaced by their DaemonSet'],
           [count('keep'), 'keep (tolerations and affinity are harmless now)'],
         ];
@@ -41,10 +42,6 @@ export function planRows(inventory: TraceInventory, how: 'restart' | 'keep'): Ro
       ? [row('6', 'namespaces with a report of archaware', reports.length, 'remove the annotation')]
       : []),
   ];
-}
-
-function ownersOf(pods: readonly CarryingPod[]): number {
-  return new Set(pods.filter(({ cleaning }) => cleaning.kind === 'restart').map(({ owner }) => owner?.uid)).size;
 }
 
 /** The header of the closing table. */

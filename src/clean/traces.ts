@@ -157,7 +157,7 @@ async function takePods(
   known: readonly CarryingPod[],
 ): Promise<Pick<TraceInventory, 'gated' | 'recorded' | 'pods'>> {
   // Each page of a list is parsed separately, so pods share nothing.
-  const share = createShared({ most: MOST_SHARED });
+  const share = createShared(MOST_SHARED);
   const before = new Map(known.map((pod) => [pod.uid, pod]));
   const read = (object: JsonObject): Traces | undefined => {
     const pod = readPod(object);

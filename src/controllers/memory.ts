@@ -144,7 +144,7 @@ const MOST_SHARED = 4 * 1024 * 1024;
 export function createMemory(images: Pick<ImageSource, 'canonicalOf'>, clock: Clock) {
   const records = createRecords();
   const waiting = createWaiting(clock);
-  const share = createShared({ most: MOST_SHARED });
+  const share = createShared(MOST_SHARED);
   return {
     ...records,
     lookupEnded: waiting.lookupEnded,

@@ -27,8 +27,6 @@ export async function readServerVersion(client: ObjectReader, signal: AbortSigna
   return stringAt(await get(client, '/version', signal), 'gitVersion') ?? '';
 }
 
-type Client = Pick<ApiClient, 'request'>;
-
 const PAGE = 500;
 
 /**
@@ -41,7 +39,7 @@ const PAGE = 500;
  * beginning, once.
  */
 export async function readAll<T>(
-  client: Client,
+  client: ObjectReader,
   path: string,
   read: (object: JsonObject) => T | undefined,
   signal: AbortSignal,
@@ -74,7 +72,7 @@ export async function readAll<T>(
 }
 
 /** Reads the names of the objects of a collection; see {@link readAll}. */
-export function readNames(client: Client, path: string, signal: AbortSignal): Promise<string[]> {
+export function readNames(client: ObjectReader, path: string, signal: AbortSignal): Promise<string[]> {
   return readAll(client, path, (object) => stringAt(objectAt(object, 'metadata'), 'name'), signal);
 }
 
@@ -83,7 +81,7 @@ export function readNames(client: Client, path: string, signal: AbortSignal): Pr
  * of the next page; empty: there is none. Throws what the client throws.
  */
 export async function readPage(
-  client: Client,
+  client: ObjectReader,
   path: string,
   token: string | undefined,
   { onMetadata, onItem }: ListReceiver,
@@ -103,7 +101,7 @@ export async function readPage(
 }
 
 /** Returns the version that a collection has now; undefined if the server names none. */
-export async function versionNow(client: Client, path: string, signal: AbortSignal): Promise<string | undefined> {
+export async function versionNow(client: ObjectReader, path: string, signal: AbortSignal): Promise<string | undefined> {
   const list = await client.request('list', withQuery(path, 'limit=1'), { signal });
   return isObject(list) ? stringAt(objectAt(list, 'metadata'), 'resourceVersion') : undefined;
 }

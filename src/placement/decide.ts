@@ -14,16 +14,8 @@ export type ImageSet = {
 };
 
 /** An image whose lookup failed. */
-export type FailedImage = {
-  readonly image: string;
-  /** The name of the image volume that uses the image; absent for an image of a container. */
-  readonly volume?: string;
-  readonly code: string;
-  readonly message: string;
-  readonly registry: string;
-  /** Whether the registry was not asked about this image, because of what it answered about others. */
-  readonly isUnasked?: true;
-};
+export type FailedImage = Pick<ImageSet, 'image' | 'volume'> &
+  Pick<Extract<ImageAnswer, { kind: 'failed' }>, 'code' | 'message' | 'registry' | 'isUnasked'>;
 
 /** An image that waits in a registry's line because of its limit. */
 export type QueuedImage = Pick<ImageSet, 'image' | 'volume'> & { readonly registry: string; readonly inMs: number };

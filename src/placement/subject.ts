@@ -104,25 +104,24 @@ type Own = Pick<Fields, 'skipped' | 'labels' | 'tolerated' | 'isGated' | 'digest
 function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings: Settings, own: Own): Subject {
   const of = deciding(settings);
   // Every field is named: this runs for each event of a pod.
-  return withKey(
-    {
-      namespace: namespace.name,
-      images: template.images,
-      ...template.runtime,
-      statement: template.statement,
-      pullSecrets: template.pullSecrets,
-      isSystem: isSystemPod(template, namespace.name, settings),
-      skipped: own.skipped,
-      asked: template.asked,
-      labels: own.labels,
-      preferred: namespace.preferred,
-      tolerated: own.tolerated,
-      isGated: own.isGated,
-      digest: own.digest,
-      settings: of.deciding,
-    },
-    of.text,
-  );
+  const fields: Fields = {
+    namespace: namespace.name,
+    images: template.images,
+    ...template.runtime,
+    statement: template.statement,
+    pullSecrets: template.pullSecrets,
+    isSystem: isSystemPod(template, namespace.name, settings),
+    skipped: own.skipped,
+    asked: template.asked,
+    labels: own.labels,
+    preferred: namespace.preferred,
+    tolerated: own.tolerated,
+    isGated: own.isGated,
+    digest: own.digest,
+    settings: of.deciding,
+  };
+  // Assigned and not copied: V8 copies an object with so many fields slowly, and keeps the copy in more memory.
+  return Object.assign(fields, { key: hashOf(fields, of.text) });
 }
 
 function labelsOf({ labels }: PodTemplate, { matchNodeLabels }: Settings): PodTemplate['labels'] {
@@ -145,11 +144,6 @@ const NOTHING_OF_THE_AUTHOR = {
   labels: {},
   tolerated: [],
 } as const;
-
-function withKey(fields: Fields, settingsText: string): Subject {
-  // Assigned and not copied: V8 copies an object with so many fields slowly, and keeps the copy in more memory.
-  return Object.assign(fields, { key: hashOf(fields, settingsText) });
-}
 
 /** `settingsText`: the settings as text, which is made once for all subjects. */
 function hashOf(fields: Fields, settingsText: string): string {

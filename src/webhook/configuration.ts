@@ -39,7 +39,9 @@ export function configurationPatch(configuration: JsonObject, wanted: WantedConf
 }
 
 function bundleChange(webhook: JsonObject, at: string, ca: string | undefined): Operation[] {
-  if (ca === undefined || isWithin(fingerprints(ca), carried(webhook))) return [];
+  if (ca === undefined) return [];
+  const present = carried(webhook);
+  if (fingerprints(ca).every((fingerprint) => present.has(fingerprint))) return [];
   return [{ op: 'add', path: `${at}/caBundle`, value: Buffer.from(ca).toString('base64') }];
 }
 
@@ -111,10 +113,6 @@ function webhooksOf(configuration: JsonObject): { webhook: JsonObject; index: nu
   const list = configuration.webhooks;
   if (!Array.isArray(list)) return [];
   return list.flatMap((webhook: unknown, index) => (isObject(webhook) ? [{ webhook, index }] : []));
-}
-
-function isWithin(wanted: readonly string[], carried: ReadonlySet<string>): boolean {
-  return wanted.every((fingerprint) => carried.has(fingerprint));
 }
 
 /** Returns the fingerprints of the certificates in a webhook's bundle; empty if the bundle is absent or invalid. */

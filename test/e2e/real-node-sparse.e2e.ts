@@ -66,7 +66,7 @@ describe('what containerd pulls through a mirror that lacks platforms, on a real
     const ours = join(mirror.directory, 'certs.d');
     await writeHosts(directory, source.nodeHost ?? '', mirror.nodeHost ?? '');
     await writeHosts(ours, source.host, mirror.host);
-    const hosts = createHostsDirectory({ directory: ours, onIgnored: ({ problem }) => expect.fail(problem) });
+    const hosts = createHostsDirectory(ours, ({ problem }) => expect.fail(problem));
     expect(await hosts.reload()).to.deep.equal([]);
     const insecure = [source.host, mirror.host];
     const { endpointsOf } = createRoutes({ mirrors: {}, insecure, sparse: [mirror.host], hosts: hosts.hosts });

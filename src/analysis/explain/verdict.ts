@@ -67,7 +67,10 @@ function ofBound(input: ExplainInput, explained: WithoutAnswer, evidence: Explai
   const { decision } = explained;
   if (evidence.skipped !== undefined) {
     const again = fitsNowhere(explained, evidence) ? '; at its next start no node would take it' : '';
-    return ['runs', `${now}; ${leftAloneText(evidence, decision.reason)}${again}`];
+    return [
+      'runs',
+      `${now}; ${skipFacts(evidence.skipped).isLeftAlone ? 'archaware leaves it alone: ' : ''}${decision.reason}${again}`,
+    ];
   }
   const hands = handsOf(input.controller, evidence.settings);
   if (hands !== 'acts') {
@@ -216,10 +219,6 @@ function heldText({ settings }: ExplainEvidence): string {
 function imagesText({ images }: WithoutAnswer): string {
   const failed = images.flatMap(({ image, error }) => (error === undefined ? [] : `${image} (${error.code})`));
   return failed.length === 0 ? 'the lookup of its images' : few(failed);
-}
-
-function leftAloneText({ skipped }: ExplainEvidence, reason: string): string {
-  return skipped !== undefined && skipFacts(skipped).isLeftAlone ? `archaware leaves it alone: ${reason}` : reason;
 }
 
 /** Returns what archaware has still to write; undefined if nothing. */

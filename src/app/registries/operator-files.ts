@@ -8,6 +8,7 @@ import { watchFiles } from '../../kit/watch-files.ts';
 import { createOperatorCredentials } from '../../oci/credentials/operator.ts';
 import { createHostsDirectory } from '../../oci/endpoints/hosts-directory.ts';
 import { createRoutes, type RouteOptions, type Routes } from '../../oci/endpoints/mirrors.ts';
+import type { FileProblem } from '../../oci/endpoints/operator-file.ts';
 import { createRegistriesConf } from '../../oci/endpoints/registries-conf.ts';
 import { createProxySelector } from '../../oci/http/proxy.ts';
 import { readAuthorities } from '../../oci/http/trust.ts';
@@ -41,14 +42,9 @@ export async function loadOperatorFiles(
     now: clock.steady,
     onProblem,
   });
-  const hosts = createHostsDirectory({
-    directory: registries.containerdConfigDirectory,
-    onIgnored: ({ file, problem }) => onProblem(file, problem),
-  });
-  const conf = createRegistriesConf({
-    path: registries.containersRegistriesConf,
-    onIgnored: ({ file, problem }) => onProblem(file, problem),
-  });
+  const onIgnored = ({ file, problem }: FileProblem): void => onProblem(file, problem);
+  const hosts = createHostsDirectory(registries.containerdConfigDirectory, onIgnored);
+  const conf = createRegistriesConf(registries.containersRegistriesConf, onIgnored);
   // What the configuration does not name is not asked for each image.
   const routes = readRoutes(config, {
     ...(registries.containerdConfigDirectory !== '' && { hosts: hosts.hosts }),

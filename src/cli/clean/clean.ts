@@ -291,11 +291,9 @@ function printResult(run: CleanRun, outcome: Parameters<typeof printOutcome>[0],
 
 /** Whether nothing was found where a taint with another key would not be found, because the configuration could not be read. */
 function isBlind({ context, before }: CleanRun): boolean {
-  return context.origin === 'unreadable' && before !== undefined && isEmpty(before);
-}
-
-/** Whether a reading found no object that archaware wrote to. Policies and webhooks record no taint. */
-function isEmpty({ gated, recorded, nodes, daemonSets, pods }: TraceInventory): boolean {
+  if (context.origin !== 'unreadable' || before === undefined) return false;
+  // Policies and webhooks record no taint.
+  const { gated, recorded, nodes, daemonSets, pods } = before;
   return [gated, recorded, nodes, daemonSets, pods].every(({ length }) => length === 0);
 }
 

@@ -2,7 +2,6 @@ import { platformNotes, runtimeNotes } from '../../analysis/explain/platform-not
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import { each } from '../../kit/fairness/each.ts';
-import type { Platform } from '../../kit/platform.ts';
 import { printable } from '../../kit/printable.ts';
 import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError, type RequestPlace, type RequestRecord } from '../../oci/errors.ts';
@@ -14,16 +13,8 @@ import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { bytesText, counted, insideText, paragraphs, platformText, table, titled, valueText } from '../output.ts';
 import { createPaint, type Paint, type Tone } from '../paint.ts';
 
-type Inspected = {
+type Inspected = Omit<Resolution, 'isIndex'> & {
   readonly image: string;
-  readonly digest?: string;
-  readonly platforms: readonly Platform[];
-  readonly skipped: Resolution['skipped'];
-  readonly source?: string;
-  /** The only container runtime that takes all of these platforms from the index. */
-  readonly only?: Resolution['only'];
-  /** Whether it is a bundle of the Operator Lifecycle Manager, whose platform limits no pod. */
-  readonly isBundle?: true;
   /** What its platforms start, with `--deep`. */
   readonly deep?: readonly Inside[];
   readonly error?: { readonly code: string; readonly message: string };

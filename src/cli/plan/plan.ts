@@ -1,3 +1,5 @@
+import { stringify } from 'yaml';
+import { type PooledPod, type PoolPlan, type PoolStep, planPools } from '../../analysis/nodes/pool-plan.ts';
 import { spreadNote, taintedArchitectures } from '../../analysis/spread.ts';
 import {
   byName,
@@ -12,12 +14,13 @@ import { type Context, EXIT } from '../../app/surroundings.ts';
 import { absentNotes } from '../../config/absent.ts';
 import { toSettings } from '../../config/settings.ts';
 import type { Scope, Watches } from '../../controllers/watches.ts';
+import { printable } from '../../kit/printable.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { DEFAULT_NAMESPACE } from '../../names.ts';
 import type { FailedImage } from '../../placement/decide.ts';
 import { skipFacts } from '../../placement/eligibility.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
-import { taintsNodes } from '../../placement/nodes/pools.ts';
+import { POOL_PAGE, taintsNodes } from '../../placement/nodes/pools.ts';
 import type { NamedObject } from '../../placement/objects/kinds.ts';
 import { type Requirement, withAffinity } from '../../placement/patch/affinity.ts';
 import { onlyObserves, placingFor, usesAffinity } from '../../placement/placing.ts';
@@ -27,13 +30,12 @@ import { readPodSubject } from '../../placement/subject.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
-import { noteMissing, permitted, readPoolProblems } from '../survey/survey.ts';
+import { noteMissing, permitted, readNodePools, readPoolProblems } from '../survey/survey.ts';
 import { askWhetherAllowed } from './ask.ts';
 import { type DecidedAll, decideAll, type FromImages } from './decide-all.ts';
 import { closingLines, planNotes } from './plan-notes.ts';
 import type { Plan, Seen } from './plan-shape.ts';
 import { createPodSpecs, type PodSpecs } from './pod-specs.ts';
-import { printPools } from './print-pools.ts';
 import { planText, unknownCount } from './text.ts';
 
 /** What `plan` looks at and how it prints it. */
@@ -52,7 +54,9 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
   const { scope, byPod, isWide, isForPools, lookupTimeoutMs } = options;
   const { output, columns, print, note } = given;
   const isWhole = scope.namespace === undefined && scope.labels === undefined;
-  const context = isWhole ? given : { ...given, config: withoutNodes(given.config) };
+  // A part of the cluster has no nodes, so the plan for it changes none.
+  const ofPart = given.config.loops.filter((loop) => loop === 'pods' || loop === 'daemonsets');
+  const context = isWhole ? given : { ...given, config: { ...given.config, loops: ofPart } };
   const { config } = context;
   const labels = await loadLabelRules(config, context.clock);
   for (const problem of labels.problems()) note(problem);
@@ -104,11 +108,6 @@ async function maySeeNodes(client: ApiClient, { note, signal }: Context): Promis
     client.request('get', '/api/v1/nodes?limit=1', { signal }),
   );
   return asked !== undefined;
-}
-
-/** A part of the cluster has no nodes, so the plan for it changes none. */
-function withoutNodes(config: Context['config']): Context['config'] {
-  return { ...config, loops: config.loops.filter((loop) => loop === 'pods' || loop === 'daemonsets') };
 }
 
 /** Returns the pods and the templates of DaemonSets with the decisions about them. A daemon pod follows its template. */
@@ -236,4 +235,50 @@ function newPodsOf(
 
 function isSame(values: Requirement['values'], others: readonly string[]): boolean {
   return [...values].sort().join() === [...others].sort().join();
+}
+
+/**
+ * Prints, for each node pool, how many of the pods of today could run there, and the steps that bring it in line with the
+ * configuration. Nothing is written. Exit code 2 if there are steps.
+ */
+async function printPools(
+  { output, print, note, signal }: Context,
+  client: ApiClient,
+  { watches, fromImages }: DecidedAll,
+  specs: PodSpecs,
+  settings: Settings,
+): Promise<number> {
+  const objects = await readNodePools(client, (object) => object, note, signal);
+  if (objects === undefined)
+    note('NodePools of Karpenter: none, or they may not be read; other pools are known by the labels of their nodes');
+  const pods = [...fromImages.pods].flatMap(([key, { decision }]): PooledPod[] => {
+    const { demands } = specs.get(watches.pods.store.get(key)?.uid ?? '') ?? {};
+    if (demands === undefined) return [];
+    if (decision.kind === 'skip') return [{ architectures: undefined, demands }];
+    return [{ architectures: decision.kind === 'place' ? decision.architectures : [], demands }];
+  });
+  const pools = planPools(objects ?? [], [...watches.nodes.store.values()], pods, settings);
+  const text = pools.length === 0 ? 'No node belongs to a pool.\n' : pools.map(poolText).join('\n');
+  print(output === 'table' ? text : valueText({ pools }, output));
+  return pools.some(({ steps }) => steps.length > 0) ? EXIT.found : EXIT.done;
+}
+
+function poolText({ kind, name, architectures, couldRun, pods, problems, steps }: PoolPlan): string {
+  const share = pods === 0 ? 100 : Math.floor((couldRun / pods) * 100);
+  const runs = architectures === undefined ? 'any architecture' : architectures.join(', ');
+  const lines = [
+    `${kind} ${name} (${runs}): ${couldRun} of ${pods} pods could run there (${share} %).`,
+    ...problems.map((problem) => `  ${problem.severity}: it ${problem.note}`),
+    ...(kind === 'NodePool' ? [] : [`  Its template should have the taint of its architecture: ${POOL_PAGE}`]),
+  ].map((line) => printable(line, 4_000));
+  const ready = steps.map((step) => stepText(name, step));
+  return [`${lines.join('\n')}\n`, ...ready].join('\n');
+}
+
+/** A step as something to paste into a shell. */
+function stepText(name: string, step: PoolStep): string {
+  const heading = `# ${printable(step.note, 400)}\n`;
+  if (step.kind === 'create') return `${heading}kubectl apply -f - <<'YAML'\n${stringify(step.manifest)}YAML\n`;
+  const patch = JSON.stringify(step.patch).replaceAll("'", "'\\''");
+  return `${heading}kubectl patch nodepool ${name} --type=json -p '${patch}'\n`;
 }

@@ -23,7 +23,10 @@ export function problemsOf(facts: Facts): StatusProblem[] {
     ...(presentWord(facts)?.problems ?? []),
     ...ofPods(facts),
     ...ofWebhook(facts),
-    ...ofPools(facts),
+    ...(readValue(facts.pools) ?? []).map(({ kind, name, note }) => ({
+      problem: `${kind} ${name} ${note}`,
+      do: 'docs/autoscalers.md',
+    })),
   ];
 }
 
@@ -151,11 +154,4 @@ function ofWebhook({ webhook, webhookConfiguration }: Facts): StatusProblem[] {
       ? 'apply the manifest of the webhook again, or run helm upgrade (docs/admission.md)'
       : 'let the API server reach the port of the webhook (TCP 9443 by default), and check the certificate (docs/operating.md, "admission reviews stay at 0")',
   );
-}
-
-function ofPools({ pools }: Facts): StatusProblem[] {
-  return (readValue(pools) ?? []).map(({ kind, name, note }) => ({
-    problem: `${kind} ${name} ${note}`,
-    do: 'docs/autoscalers.md',
-  }));
 }

@@ -1,13 +1,9 @@
 import { weightOf } from './weight.ts';
 
-export type SharedOptions = {
-  /** The most bytes that the kept values take, with the texts by which they are found. */
-  readonly most: number;
-  /** Values whose JSON has more characters are not kept: strangers choose them, and others must not pay for that. */
-  readonly longest?: number;
-};
-
-/** Longer than the labels, the images and the tolerations of nearly every pod. */
+/**
+ * Values whose JSON has more characters are not kept: strangers choose them, and others must not pay for that. Longer than the
+ * labels, the images and the tolerations of nearly every pod.
+ */
 const LONGEST = 4_096;
 /** Bytes of an entry of a map. */
 const ENTRY = 64;
@@ -16,8 +12,10 @@ const ENTRY = 64;
  * Creates a function that returns the same value for all values with the same JSON, so that the many objects of a big cluster
  * that are alike take the memory of one. The values must not be changed afterwards. A value that was not asked for since half of
  * `most` was filled with others is forgotten: equal values that come later are shared among themselves only.
+ *
+ * @param most the most bytes that the kept values take, with the texts by which they are found
  */
-export function createShared({ most, longest = LONGEST }: SharedOptions): <T>(value: T) => T {
+export function createShared(most: number): <T>(value: T) => T {
   let young = new Map<string, unknown>();
   let old = new Map<string, unknown>();
   let bytes = 0;
@@ -37,7 +35,7 @@ export function createShared({ most, longest = LONGEST }: SharedOptions): <T>(va
     if (hasMany(value)) return value;
     // The JSON of nothing else begins with this character.
     const key = typeof value === 'string' ? `=${value}` : JSON.stringify(value);
-    if (key.length > longest) return value;
+    if (key.length > LONGEST) return value;
     const found = young.get(key);
     if (found !== undefined) return found as T;
     const last = old.get(key) ?? value;

@@ -27,11 +27,7 @@ type HostsReader = (file: string) => Promise<string>;
  *
  * @param onIgnored gets what a reload ignores in a file, once until it changes
  */
-export function createHostsDirectory(options: {
-  readonly directory: string;
-  readonly onIgnored?: (problem: FileProblem) => void;
-}) {
-  const { directory, onIgnored = () => undefined } = options;
+export function createHostsDirectory(directory: string, onIgnored: (problem: FileProblem) => void = () => undefined) {
   const reportIgnored = reportOnce(onIgnored);
   /** By the host as image names write it, in lower case, or the name of the folder. */
   let folders: ReadonlyMap<string, LoadedHosts> = new Map();

@@ -188,11 +188,7 @@ function matching(name: string, prefix: string): number {
  *
  * @param onIgnored gets what a reload ignores in a file, once until it changes
  */
-export function createRegistriesConf(options: {
-  readonly path: string;
-  readonly onIgnored?: (problem: FileProblem) => void;
-}) {
-  const { path, onIgnored = () => undefined } = options;
+export function createRegistriesConf(path: string, onIgnored: (problem: FileProblem) => void = () => undefined) {
   const reportIgnored = reportOnce(onIgnored);
   let registries: readonly ConfRegistry[] = [];
   let named: ReadonlySet<string> = new Set();

@@ -4,27 +4,23 @@ import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { decide, type Knowledge, type Placement } from '../decide.ts';
 import { settingsFor } from '../eligibility.ts';
 import { authoredTemplate, readDaemonSet } from '../objects/daemonset.ts';
-import type { Namespace } from '../objects/namespace.ts';
 import { readRecord } from '../objects/template-record.ts';
 import { onlyObserves, recordBasis, templateRequires, wantedTolerations } from '../placing.ts';
 import { carriedTolerations, decideTemplate } from '../rollout/template.ts';
-import type { Settings } from '../settings.ts';
-import { readDaemonSetSubject, type Subject } from '../subject.ts';
+import { readDaemonSetSubject, type Subject, type SubjectNamespace } from '../subject.ts';
+import type { ReviewedObject } from './pod.ts';
 import { put, withAnnotation } from './record.ts';
 
-export type DaemonSetAdmissionInput = Omit<Knowledge, 'waitedMs'> & {
-  /** The DaemonSet as the API server sent it, with every field. */
-  readonly object: JsonObject;
-  /** The DaemonSet before an update; undefined for a new one. */
-  readonly before: JsonObject | undefined;
-  /** The `fieldManager` of the request. */
-  readonly writer: string | undefined;
-  readonly namespace: Pick<Namespace, 'name' | 'labels'>;
-  /** The global settings; `admitDaemonSet` looks for a policy. */
-  readonly settings: Settings;
-  /** The taints that nodes have, as `key:effect`. */
-  readonly liveTaints: ReadonlySet<string>;
-};
+export type DaemonSetAdmissionInput = Omit<Knowledge, 'waitedMs'> &
+  Omit<ReviewedObject, 'namespace'> & {
+    readonly namespace: Pick<SubjectNamespace, 'name' | 'labels'>;
+    /** The DaemonSet before an update; undefined for a new one. */
+    readonly before: JsonObject | undefined;
+    /** The `fieldManager` of the request. */
+    readonly writer: string | undefined;
+    /** The taints that nodes have, as `key:effect`. */
+    readonly liveTaints: ReadonlySet<string>;
+  };
 
 /**
  * Returns the patch for a DaemonSet that is created or updated. A new DaemonSet, or one whose author changes its template, gets exactly the

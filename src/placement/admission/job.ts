@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
+import { isObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
 import { difference, type Operation } from '../../kit/json-patch.ts';
 import { KUEUE_QUEUE } from '../../names.ts';
 import { decide, type Knowledge } from '../decide.ts';
@@ -7,17 +7,9 @@ import { readTemplate } from '../objects/pod.ts';
 import { withAffinity } from '../patch/affinity.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { placingFor } from '../placing.ts';
-import type { Settings } from '../settings.ts';
-import { readTemplateSubject, type SubjectNamespace } from '../subject.ts';
+import { readTemplateSubject } from '../subject.ts';
+import type { ReviewedObject } from './pod.ts';
 import { put } from './record.ts';
-
-export type JobAdmissionInput = Omit<Knowledge, 'waitedMs'> & {
-  /** The Job as the API server sent it, with every field. */
-  readonly object: JsonObject;
-  readonly namespace: SubjectNamespace;
-  /** The global settings; `admitJob` looks for a policy. */
-  readonly settings: Settings;
-};
 
 /** Where the spec of its pods is in a Job. */
 const POD_SPEC = ['spec', 'template', 'spec'] as const;
@@ -30,7 +22,7 @@ const POD_SPEC = ['spec', 'template', 'spec'] as const;
  *
  * Whether the Job is suspended does not matter. Kueue's own webhook suspends it, and the API server calls that webhook after ours.
  */
-export function admitJob(input: JobAdmissionInput): Operation[] {
+export function admitJob(input: Omit<Knowledge, 'waitedMs'> & ReviewedObject): Operation[] {
   const { object, namespace } = input;
   const { labels } = objectAt(object, 'metadata');
   if (!isObject(labels) || (stringAt(labels, KUEUE_QUEUE) ?? '') === '') return [];

@@ -29,17 +29,22 @@ export type AdmissionKnowledge = Omit<Knowledge, 'waitedMs' | 'mayHold'> & {
   readonly withdrawn: readonly PlacedPart[];
 };
 
-export type AdmissionInput = AdmissionKnowledge & {
-  /** The pod as the API server sent it, with every field. */
+/** What is reviewed. */
+export type ReviewedObject = {
+  /** The object as the API server sent it, with every field. */
   readonly object: JsonObject;
   readonly namespace: SubjectNamespace;
-  /** The global settings; {@link readAdmitted} looks for a policy. */
+  /** The global settings: a policy may override them. */
   readonly settings: Settings;
-  /** The namespace in which archaware runs. Its pods are never gated: nobody would be there to release them. */
-  readonly ownNamespace: string;
-  /** Whether the pod gets a label with what was decided. */
-  readonly isLabelled?: boolean;
 };
+
+export type AdmissionInput = AdmissionKnowledge &
+  ReviewedObject & {
+    /** The namespace in which archaware runs. Its pods are never gated: nobody would be there to release them. */
+    readonly ownNamespace: string;
+    /** Whether the pod gets a label with what was decided. */
+    readonly isLabelled?: boolean;
+  };
 
 /** All that may decide about a new pod and about its patch, except what is known beside it. */
 export type Admitted = {
@@ -107,11 +112,10 @@ export function admitPod(
   switch (decision.kind) {
     case 'place': {
       const placing = placingFor(decision, subject);
+      const tolerations = withdrawn.includes('tolerations') ? [] : placing.tolerations;
       // If affinity required another node than its controller has chosen, the pod would stay Pending forever.
-      return answer(
-        isOpen(decision) ? 'open' : 'placed',
-        withoutParts(placing, isPinned ? [...withdrawn, 'affinity'] : withdrawn),
-      );
+      const affinity = isPinned || withdrawn.includes('affinity') ? undefined : placing.affinity;
+      return answer(isOpen(decision) ? 'open' : 'placed', { tolerations, affinity });
     }
     case 'hold':
       if (mayBeHeldBack && settings.noCommonArchitecture === 'reject') {
@@ -164,14 +168,6 @@ function chosen(object: JsonObject, names: ReadonlySet<string>): JsonObject {
   const parts: Record<string, unknown> = {};
   for (const name in object) if (names.has(name)) parts[name] = object[name];
   return parts;
-}
-
-/** Returns an intent without some of its parts. */
-function withoutParts({ tolerations, affinity }: PlacementIntent, parts: readonly PlacedPart[]): PlacementIntent {
-  return {
-    tolerations: parts.includes('tolerations') ? [] : tolerations,
-    affinity: parts.includes('affinity') ? undefined : affinity,
-  };
 }
 
 function patched(before: JsonObject, after: JsonObject, kind: 'patched' | 'gated'): AdmissionDecision {

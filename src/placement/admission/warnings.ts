@@ -4,19 +4,17 @@ import type { Knowledge } from '../decide.ts';
 import { settingsFor, skipTemplate } from '../eligibility.ts';
 import { intersect, type NarrowedImage, narrow, onlySchedulable } from '../images.ts';
 import { readTemplate } from '../objects/pod.ts';
-import type { Settings } from '../settings.ts';
-import { readTemplateSubject, type Subject, type SubjectNamespace } from '../subject.ts';
+import { readTemplateSubject, type Subject } from '../subject.ts';
+import type { ReviewedObject } from './pod.ts';
 
-export type WarningsInput = Pick<Knowledge, 'clusterArchitectures' | 'namesOf' | 'answerOf'> & {
-  /** The `metadata` of the pod, or of the object that makes pods. */
-  readonly metadata: JsonObject;
-  /** The template of its pods, or the pod itself; `before`: that before an update. */
-  readonly template: JsonObject;
-  readonly before: JsonObject | undefined;
-  readonly namespace: SubjectNamespace;
-  /** The global settings; `warningsFor` looks for a policy. */
-  readonly settings: Settings;
-};
+export type WarningsInput = Pick<Knowledge, 'clusterArchitectures' | 'namesOf' | 'answerOf'> &
+  Pick<ReviewedObject, 'namespace' | 'settings'> & {
+    /** The `metadata` of the pod, or of the object that makes pods. */
+    readonly metadata: JsonObject;
+    /** The template of its pods, or the pod itself; `before`: that before an update. */
+    readonly template: JsonObject;
+    readonly before: JsonObject | undefined;
+  };
 
 /** The API server cuts what is longer than 4 KiB in all, and clients print each one. */
 const MOST_WARNINGS = 3;

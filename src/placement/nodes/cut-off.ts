@@ -3,7 +3,7 @@ import { obstaclesTo } from '../fit.ts';
 import type { DaemonSet } from '../objects/daemonset.ts';
 import { lacking } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
-import { type Node, nodeArchitecture } from './node.ts';
+import { isOfKind, type Node, nodeArchitecture } from './node.ts';
 
 /** A DaemonSet as far as it says on which nodes it runs. */
 type Runner = Pick<DaemonSet, 'template' | 'selects'>;
@@ -52,10 +52,9 @@ export function unreadyNodesOf(daemonSet: Runner, nodes: Iterable<Node>, ours: s
 }
 
 /** Whether a node that a DaemonSet wants has a taint with this key and effect already. */
-export function isTaintedFor(daemonSet: Runner, nodes: Iterable<Node>, { key, effect }: Settings['taints']): boolean {
+export function isTaintedFor(daemonSet: Runner, nodes: Iterable<Node>, taints: Settings['taints']): boolean {
   for (const node of nodes) {
-    const has = (node.taints ?? []).some((taint) => taint.key === key && taint.effect === effect);
-    if (has && wantsPodOn(daemonSet, node, key)) return true;
+    if (node.taints?.some(isOfKind(taints)) && wantsPodOn(daemonSet, node, taints.key)) return true;
   }
   return false;
 }

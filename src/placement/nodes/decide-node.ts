@@ -5,7 +5,7 @@ import type { Settings } from '../settings.ts';
 import { type LabelRules, NO_RULES } from './label-rules.ts';
 import { decideLabels, type LabelConflict, type LabelDecision } from './labels.ts';
 import { isOurTaint, isRecorded, type Managed, readManaged, taintText, writeManaged } from './managed.ts';
-import { type Node, nodeArchitecture } from './node.ts';
+import { isOfKind, type Node, nodeArchitecture } from './node.ts';
 
 /** The rules for nodes. A part that is undefined is not decided: it stays as it is. */
 export type NodeRules = {
@@ -86,18 +86,16 @@ function decideTaints(
   const present = node.taints ?? [];
   const undone = { kind: 'decided', taints: taintsOfOthers(present, managed, settings), recorded: [] } as const;
   if (wanted === undefined) return undone;
-  const { key, effect, value } = wanted;
-  const foreign = present.find(
-    (taint) => taint.key === key && taint.effect === effect && !isOurTaint(taint, managed, settings),
-  );
+  const isSameKind = isOfKind(wanted);
+  const foreign = present.find((taint) => isSameKind(taint) && !isOurTaint(taint, managed, settings));
   if (foreign !== undefined) {
     // The provider's taint does the same job. Recorded taints of archaware with another key or effect are removed.
     if (isAsItIs(node, managed, undone)) return { kind: 'skip', reason: 'provider-taint' };
     return bootstrapped ? undone : { kind: 'wait', reason: 'bootstrap' };
   }
-  const current = present.find((taint) => taint.key === key && taint.effect === effect);
+  const current = present.find(isSameKind);
   const others = present.filter((taint) => taint !== current && !isOurTaint(taint, managed, settings));
-  const kept = current?.value === value ? current : { ...wanted };
+  const kept = current?.value === wanted.value ? current : { ...wanted };
   const taints = present.includes(kept)
     ? present.filter((taint) => taint === kept || others.includes(taint))
     : [...others, kept];

@@ -148,10 +148,10 @@ function isSameGeneration(metadata: JsonObject, before: Pod | undefined): before
 }
 
 /** Pods of one workload are alike in all but their names. */
-const share = createShared({ most: 4 * 1024 * 1024 });
+const share = createShared(4 * 1024 * 1024);
 
 /** Many pods have the same namespace, node, service account or priority class. Apart, so that neither displaces the other. */
-const shareName = createShared({ most: 1024 * 1024 });
+const shareName = createShared(1024 * 1024);
 
 /**
  * Reads the part of a pod or a template that archaware decides by, from its metadata and its spec. `more`: what is kept of the object

@@ -1,7 +1,6 @@
-import type { JsonObject } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import { type Demands, isPassing, type Obstacle, obstaclesTo } from '../fit.ts';
-import { type Node, nodeArchitecture } from '../nodes/node.ts';
+import { isOfKind, type Node, nodeArchitecture } from '../nodes/node.ts';
 import { architectureAsked } from '../objects/asked-platform.ts';
 import { usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
@@ -32,7 +31,7 @@ export function createPins(nodes: readonly Node[], settings: Settings): PinsOf {
   const known = new Map<string, readonly Reason[]>();
 
   function placesOf(target: string): readonly NodePlace[] {
-    const found = places.get(target) ?? distinct(placesFor(target, nodes, settings));
+    const found = places.get(target) ?? placesFor(target, nodes, settings);
     places.set(target, found);
     return found;
   }
@@ -47,30 +46,25 @@ export function createPins(nodes: readonly Node[], settings: Settings): PinsOf {
   };
 }
 
+/** Returns the different places for a target. */
 function placesFor(target: string, nodes: readonly Node[], settings: Settings): NodePlace[] {
   const there = nodes.filter((node) => !node.deleting);
   const own = there.filter((node) => nodeArchitecture(node) === target);
   const isStandIn = own.length === 0;
-  return (isStandIn ? there : own).map(({ name, labels, taints }) => ({
+  // In the mode `affinity` archaware gives no tolerations.
+  const isOurs = usesTaints(settings) ? isOfKind(settings.taints) : () => false;
+  const all = (isStandIn ? there : own).map(({ name, labels, taints }) => ({
     name: isStandIn ? '' : name,
     labels: isStandIn ? labelsOfCopy(labels, target) : labels,
-    taints: taints?.filter((taint) => !isPassing(taint) && !isOurs(taint, settings)),
+    taints: taints?.filter((taint) => !isPassing(taint) && !isOurs(taint)),
     unschedulable: false,
   }));
+  return [...new Map(all.map((place) => [JSON.stringify([place.name, place.labels, place.taints]), place])).values()];
 }
 
 function labelsOfCopy(labels: NodePlace['labels'], target: string): NodePlace['labels'] {
   const kept = Object.entries(labels).filter(([key]) => !OF_MACHINE.includes(key));
   return { ...Object.fromEntries(kept), [ARCHITECTURE_LABEL]: target, [OLD_ARCHITECTURE_LABEL]: target };
-}
-
-/** Whether archaware lets pods tolerate the taint. In the mode `affinity` it gives no tolerations. */
-function isOurs(taint: JsonObject, settings: Settings): boolean {
-  return usesTaints(settings) && taint.key === settings.taints.key && taint.effect === settings.taints.effect;
-}
-
-function distinct(all: readonly NodePlace[]): NodePlace[] {
-  return [...new Map(all.map((place) => [JSON.stringify([place.name, place.labels, place.taints]), place])).values()];
 }
 
 function pins(demands: Demands, target: string, places: readonly NodePlace[]): Reason[] {

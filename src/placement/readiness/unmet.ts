@@ -30,15 +30,12 @@ export function unmetBy({ nodeSelector, terms }: Demands, node: Pick<Node, 'labe
     .map(([key, value]) => ({ key, text: `${key}=${value}` }));
   if (terms === undefined || terms.some((term) => meetsTerm(term, node))) return selected;
   const unmet = terms.map(({ expressions, fields }) =>
-    [...expressions, ...fields]
-      .filter((requirement) => !meetsTerm({ expressions: [], fields: [], ...alone(requirement) }, node))
-      .map((requirement) => ({ key: requirement.key, text: requirementText(requirement) })),
+    [
+      ...expressions.filter((each) => !meetsTerm({ expressions: [each], fields: [] }, node)),
+      ...fields.filter((each) => !meetsTerm({ expressions: [], fields: [each] }, node)),
+    ].map((requirement) => ({ key: requirement.key, text: requirementText(requirement) })),
   );
   const cost = (each: readonly Unmet[]) => each.filter(({ key }) => isFact(key)).length * 100 + each.length;
   const [nearest] = unmet.filter((each) => each.length > 0).sort((one, other) => cost(one) - cost(other));
   return [...selected, ...(nearest ?? [{ key: '', text: 'an empty term, which no node matches' }])];
-}
-
-function alone(requirement: NonNullable<Demands['terms']>[number]['expressions'][number]) {
-  return requirement.key === 'metadata.name' ? { fields: [requirement] } : { expressions: [requirement] };
 }

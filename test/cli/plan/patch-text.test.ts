@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { describePatch } from '../../../src/cli/plan/patch-text.ts';
+import { describePatch } from '../../../src/cli/plan/text.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import type { Operation } from '../../../src/kit/json-patch.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';

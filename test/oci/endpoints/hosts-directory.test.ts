@@ -19,7 +19,7 @@ describe("containerd's directory of registries", () => {
   async function open(files: Readonly<Record<string, string>>) {
     await write(files);
     const ignored: FileProblem[] = [];
-    const hosts = createHostsDirectory({ directory: at(), onIgnored: (problem) => ignored.push(problem) });
+    const hosts = createHostsDirectory(at(), (problem) => ignored.push(problem));
     const problems = await hosts.reload();
     return { ...hosts, paths: () => hosts.paths, ignored, problems };
   }
@@ -83,11 +83,11 @@ describe("containerd's directory of registries", () => {
   });
 
   it('contains nothing before it is read', () => {
-    expect(createHostsDirectory({ directory: at() }).hosts('quay.io')).to.equal(undefined);
+    expect(createHostsDirectory(at()).hosts('quay.io')).to.equal(undefined);
   });
 
   it('contains nothing if none is configured', async () => {
-    const hosts = createHostsDirectory({ directory: '' });
+    const hosts = createHostsDirectory('');
     expect(await hosts.reload()).to.deep.equal([]);
     expect(hosts.hosts('quay.io')).to.equal(undefined);
     expect(hosts.paths).to.deep.equal([]);
@@ -95,7 +95,7 @@ describe("containerd's directory of registries", () => {
 
   it('reports a problem if it does not exist', async () => {
     const missing = at('missing');
-    expect(await createHostsDirectory({ directory: missing }).reload()).to.deep.equal([
+    expect(await createHostsDirectory(missing).reload()).to.deep.equal([
       { file: missing, problem: 'cannot be read (ENOENT)' },
     ]);
   });
@@ -286,7 +286,7 @@ describe("containerd's directory of registries", () => {
     await write({ 'quay.io/hosts.toml': `servr = "m.b"\n${server('old.b')}` });
     // Called at the end of the first reload, before the second one begins.
     const onIgnored = () => writeFileSync(at('quay.io/hosts.toml'), server('new.b'));
-    const hosts = createHostsDirectory({ directory: at(), onIgnored });
+    const hosts = createHostsDirectory(at(), onIgnored);
     await Promise.all([hosts.reload(), hosts.reload()]);
     expect(hosts.hosts('quay.io')?.entries.map(({ address }) => address?.host)).to.deep.equal(['new.b']);
   });

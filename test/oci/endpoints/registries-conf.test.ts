@@ -21,7 +21,7 @@ describe('registries.conf', () => {
   async function open(files: Readonly<Record<string, string>>, path = at()) {
     await write(files);
     const ignored: FileProblem[] = [];
-    const conf = createRegistriesConf({ path, onIgnored: (problem) => ignored.push(problem) });
+    const conf = createRegistriesConf(path, (problem) => ignored.push(problem));
     const problems = await conf.reload();
     return { conf, problems, ignored };
   }
@@ -148,7 +148,7 @@ describe('registries.conf', () => {
   });
 
   it('is empty without a path', async () => {
-    const conf = createRegistriesConf({ path: '' });
+    const conf = createRegistriesConf('');
     expect(await conf.reload()).to.deep.equal([]);
     expect(conf.paths).to.deep.equal([]);
     expect(conf.sources(parseReference('nginx'))).to.equal(undefined);
