@@ -54,13 +54,8 @@ export async function reloadOnChange(
   function reject(problems: readonly string[]): void {
     metrics.configReloaded(false);
     log.error({ problems }, 'configuration refused; the last valid one stays in use');
-    events.emit({
-      regarding,
-      type: 'Warning',
-      reason: 'ConfigurationRejected',
-      action: 'Reloading',
-      note: `refused, so the last valid configuration stays in use: ${problems.join('; ')}`,
-    });
+    const note = `refused, so the last valid configuration stays in use: ${problems.join('; ')}`;
+    events.emit({ regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Reloading', note });
   }
 
   await watchFiles(() => [name], reload, { clock, signal });

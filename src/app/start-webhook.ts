@@ -9,7 +9,7 @@ import { taintKinds } from '../placement/nodes/node.ts';
 import type { PlacedPart } from '../placement/refused-parts.ts';
 import { createCertificateDirectory } from '../webhook/certificates/directory.ts';
 import { createSelfSigned } from '../webhook/certificates/self-signed.ts';
-import type { CertificateSource, OnProblem } from '../webhook/certificates/source.ts';
+import type { OnProblem } from '../webhook/certificates/source.ts';
 import { type KeepConfigurationOptions, keepConfiguration } from '../webhook/keep-configuration.ts';
 import { createPaths } from '../webhook/paths.ts';
 import { createReviewer } from '../webhook/review.ts';
@@ -46,7 +46,12 @@ export function startWebhook(parts: WebhookParts) {
   const signal = AbortSignal.any([base.end, base.ending.admission]);
   const problemLog = (what: ProblemLogOptions['what'], reason: EventReason | undefined): OnProblem =>
     createProblemLog({ what, reason, log, events, regarding, mayWrite, clock, signal });
-  const certificate = createCertificates(base, mayWrite, problemLog('certificate', 'CertificateInvalid'));
+  const directory = config.webhook.certificates;
+  const onProblem = problemLog('certificate', 'CertificateInvalid');
+  const certificate =
+    directory === 'self'
+      ? createSelfSigned({ client, namespace: ownNamespace, mayWrite, clock, onProblem })
+      : createCertificateDirectory({ directory, clock, onProblem });
   const paths = createPaths(() => config.webhook.path || certificate.current()?.path, clock.monotonic);
   void certificate.run(signal);
   const looked = new Promise<void>((onLooked) => {
@@ -104,16 +109,6 @@ export function startWebhook(parts: WebhookParts) {
       }
     },
   };
-}
-
-function createCertificates(
-  { config, client, clock, leaseNamespace: namespace }: Base,
-  mayWrite: () => boolean,
-  onProblem: OnProblem,
-): CertificateSource {
-  const { certificates } = config.webhook;
-  if (certificates !== 'self') return createCertificateDirectory({ directory: certificates, clock, onProblem });
-  return createSelfSigned({ client, namespace, mayWrite, clock, onProblem });
 }
 
 export type ProblemLogOptions = Pick<KeepConfigurationOptions, 'mayWrite' | 'clock' | 'signal'> & {

@@ -35,13 +35,9 @@ export async function ownContext(words: CommonWords, surroundings: Surroundings)
   if (file?.note !== undefined) note(`${file.name}: ${file.note}`);
   // Standard input cannot be read again.
   const isWatched = configFile !== undefined && configFile !== STANDARD_INPUT;
-  return {
-    ...surroundings,
-    ...common,
-    ...load(file),
-    file: isWatched ? { name: configFile, load: () => load(readConfigFile(configFile)).config } : undefined,
-    origin: configFile === undefined ? 'defaults' : 'file',
-  };
+  const watched = isWatched ? { name: configFile, load: () => load(readConfigFile(configFile)).config } : undefined;
+  const origin = configFile === undefined ? 'defaults' : 'file';
+  return { ...surroundings, ...common, ...load(file), file: watched, origin };
 }
 
 type ParseWords = (words: readonly string[]) => Promise<ConfigWords>;
@@ -127,12 +123,8 @@ async function configuredIn(
   const namespace = config.leaderElection.namespace || installation.namespace;
   // Without the rules, the labels that they set would count as labels to remove.
   const loops = config.loops.filter((loop) => loop !== 'labels' || !leftOut.includes('nodeLabels.directory'));
-  return {
-    ...own,
-    config: { ...config, loops, leaderElection: { ...config.leaderElection, namespace } },
-    sources,
-    origin: 'cluster',
-  };
+  const leaderElection = { ...config.leaderElection, namespace };
+  return { ...own, config: { ...config, loops, leaderElection }, sources, origin: 'cluster' };
 }
 
 /** Returns a 403; throws every other error. */

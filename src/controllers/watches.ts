@@ -97,8 +97,17 @@ export function createWatches(options: WatchesOptions) {
     ...{ pods, nodes, namespaces, daemonSets, listeners },
     /** The cluster's architectures that count for objects which follow them. */
     witnesses: { architectures: witnesses.architectures, dueInMs: witnesses.dueInMs },
-    fetchDaemonSet: (known: DaemonSet, signal: AbortSignal) => fetchDaemonSet(client, known, signal),
-    fetchNode: (name: string, signal: AbortSignal) => fetchNode(client, name, signal),
+    /** Reads a DaemonSet past the watch; undefined if it is gone. Throws what the client throws. */
+    async fetchDaemonSet(of: DaemonSet, signal: AbortSignal): Promise<DaemonSet | undefined> {
+      const object = await find(client, pathOf({ ...of, kind: 'DaemonSet' }), signal);
+      const daemonSet = object && readDaemonSet(object);
+      return daemonSet?.uid === of.uid ? keptDaemonSet(daemonSet) : undefined;
+    },
+    /** Reads a node past the watch, for a write that conflicted with another writer; undefined if it is gone. */
+    async fetchNode(name: string, signal: AbortSignal): Promise<Node | undefined> {
+      const object = await find(client, pathOf({ kind: 'Node', name }), signal);
+      return object && withBoundedLabels(readNode(object));
+    },
     /** Returns the version of an object as the watch of its kind has it; undefined: it has none. */
     versionOf({ kind, namespace = '', name }: WriteTarget): string | undefined {
       if (kind === 'Node' || kind === 'Namespace')
@@ -140,19 +149,6 @@ function reflect<T extends Stored>(
 /** Joined and not concatenated, because it is kept: V8 keeps a concatenated text as a tree of its parts. */
 function namespaced({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
   return [namespace, name].join('/');
-}
-
-/** Reads a DaemonSet past the watch; undefined if it is gone. Throws what the client throws. */
-async function fetchDaemonSet(client: ApiClient, of: DaemonSet, signal: AbortSignal): Promise<DaemonSet | undefined> {
-  const object = await find(client, pathOf({ ...of, kind: 'DaemonSet' }), signal);
-  const daemonSet = object && readDaemonSet(object);
-  return daemonSet?.uid === of.uid ? keptDaemonSet(daemonSet) : undefined;
-}
-
-/** Reads a node past the watch, for a write that conflicted with another writer; undefined if it is gone. */
-async function fetchNode(client: ApiClient, name: string, signal: AbortSignal): Promise<Node | undefined> {
-  const object = await find(client, pathOf({ kind: 'Node', name }), signal);
-  return object && withBoundedLabels(readNode(object));
 }
 
 function namespacedPath(group: string, resource: string, scope: Scope | undefined): string {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { parseAllDocuments, stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { readRecorded } from '../../src/placement/objects/template-record.ts';
+import { readRecord } from '../../src/placement/objects/template-record.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
 import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
@@ -17,7 +17,7 @@ const POLICY = ['validatingadmissionpolicy,validatingadmissionpolicybinding', 'r
 const RUNBOOK = new URL('../../docs/alerts.md', import.meta.url);
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
 /** The tolerations that the annotation says are archaware's. */
-const recorded = (found: unknown) => readRecorded(String(annotation(found, RECORDED)));
+const recorded = (found: unknown) => readRecord(String(annotation(found, RECORDED))).tolerations;
 const architectureOf = (node: string) => node.split('-')[0] ?? '';
 
 describe('DaemonSets on the real control plane', () => {

@@ -125,12 +125,8 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
   // Where a lookup failed here, too, this failure is newer than the Event.
   const isOther = decided.kind !== 'wait' || explanation.images.some(({ error }) => error?.code === 'rate-limited');
   const said = verdict.state === 'waits' && isOther ? input.said : undefined;
-  return {
-    verdict,
-    ...complete,
-    ...(said === undefined ? {} : { said }),
-    advice: advise(input, explanation, evidence),
-  };
+  const advice = advise(input, explanation, evidence);
+  return { verdict, ...complete, ...(said === undefined ? {} : { said }), advice };
 }
 
 /** A pod that archaware placed before is not waiting for its images, as the controller sees it: what was written stays in force. */

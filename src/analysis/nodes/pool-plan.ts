@@ -109,12 +109,8 @@ function couldRun(
     expressions: term.expressions.filter((each) => knows(each.key)),
   }));
   const isOpen = terms?.some(({ expressions, fields }) => expressions.length + fields.length === 0) === true;
-  const known = {
-    ...demands,
-    nodeName: undefined,
-    nodeSelector: Object.fromEntries(Object.entries(demands.nodeSelector).filter(([label]) => knows(label))),
-    terms: isOpen ? undefined : terms,
-  };
+  const nodeSelector = Object.fromEntries(Object.entries(demands.nodeSelector).filter(([label]) => knows(label)));
+  const known = { ...demands, nodeName: undefined, nodeSelector, terms: isOpen ? undefined : terms };
   return obstaclesTo(known, { ...place, taints }).length === 0;
 }
 

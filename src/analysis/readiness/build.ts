@@ -95,15 +95,10 @@ export function buildReport(input: ReportInput): Report {
     groups: groupWorkloads(workloads, targets, grouping, measure, registryOf),
   };
   const images = reportImages(workloads, targets, findings, registryOf, newerOf);
+  const notLookedUp = notLookedUpOf(images, workloads);
   return {
     targets,
-    summary: {
-      all,
-      measure,
-      targets: Object.fromEntries(summaries),
-      notLookedUp: notLookedUpOf(images, workloads),
-      unread,
-    },
+    summary: { all, measure, targets: Object.fromEntries(summaries), notLookedUp, unread },
     workloads,
     images,
     ...(input.waiting === undefined ? {} : { waiting: input.waiting }),

@@ -69,13 +69,9 @@ function checkOne(
   for (const architecture of on) {
     for (const reason of verdictOf(candidate, assessment, architecture, LEAVING_OUT).reasons) {
       if (!COUNTED.has(reason.kind)) continue;
-      const before = byText.get(reason.text)?.architectures ?? [];
-      byText.set(reason.text, {
-        ...named,
-        ...causeOf(reason),
-        architectures: [...before, architecture],
-        text: reason.text,
-      });
+      const { text } = reason;
+      const architectures = [...(byText.get(text)?.architectures ?? []), architecture];
+      byText.set(text, { ...named, ...causeOf(reason), architectures, text });
     }
   }
   const images = candidate.template.images.map(({ image }) => image);

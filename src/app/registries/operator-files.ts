@@ -36,12 +36,8 @@ export async function loadOperatorFiles(
   onProblem: (source: string, problem: string) => void,
 ): Promise<OperatorFiles> {
   const { registries, credentials } = config;
-  const operator = createOperatorCredentials({
-    ...credentials,
-    timeoutMs: milliseconds(registries.timeout),
-    now: clock.steady,
-    onProblem,
-  });
+  const timeoutMs = milliseconds(registries.timeout);
+  const operator = createOperatorCredentials({ ...credentials, timeoutMs, now: clock.steady, onProblem });
   const onIgnored = ({ file, problem }: FileProblem): void => onProblem(file, problem);
   const hosts = createHostsDirectory(registries.containerdConfigDirectory, onIgnored);
   const conf = createRegistriesConf(registries.containersRegistriesConf, onIgnored);

@@ -70,12 +70,8 @@ export function createTerms(
       },
     });
 
-  const gated = createGatedPods({
-    client,
-    clock,
-    onChange: (keys) => logGated(log, keys),
-    onError: (err) => log.warn({ err }, 'pods with the scheduling gate could not be listed'),
-  });
+  const onError = (err: unknown) => log.warn({ err }, 'pods with the scheduling gate could not be listed');
+  const gated = createGatedPods({ client, clock, onChange: (keys) => logGated(log, keys), onError });
 
   const { daemonSets, namespaces, listeners } = watches;
   let keep: KeepWatch | undefined;
@@ -86,11 +82,8 @@ export function createTerms(
     if (observes || !loops.includes('daemonsets')) return;
     await clock.delay(PROBE_AT_LATEST_MS, AbortSignal.any([bootstrapped, over]));
     if (over.aborted) return;
-    const present = createKeepWatch({
-      client,
-      probes: () => keepProbes(daemonSets.store.values(), namespaces.store.get, settings()),
-      onNews: (verdict) => logProtection(log, verdict),
-    });
+    const probes = () => keepProbes(daemonSets.store.values(), namespaces.store.get, settings());
+    const present = createKeepWatch({ client, probes, onNews: (verdict) => logProtection(log, verdict) });
     keep = present;
     listeners.daemonSetsOpened = () => void present.look(over);
     listeners.daemonSetsOpened();

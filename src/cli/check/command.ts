@@ -58,12 +58,8 @@ export const checkCommand: Command = {
       ...inputProblems(invocation, [...files, ...old]),
     ];
     if (problems.length > 0) throw new ConfigurationError(problems);
-    const common = {
-      form: invocation.form,
-      files,
-      namespace: invocation.text('namespace'),
-      lookupTimeoutMs: readLookupTimeout(invocation),
-    };
+    const lookupTimeoutMs = readLookupTimeout(invocation);
+    const common = { form: invocation.form, files, namespace: invocation.text('namespace'), lookupTimeoutMs };
     const isDeep = invocation.isSet(DEEP.name);
     if (old.length > 0 || on === undefined) {
       if (isDeep) throw new ConfigurationError(['--deep: not possible with --compare; run check --deep on its own']);

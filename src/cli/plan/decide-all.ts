@@ -48,14 +48,8 @@ export async function decideAll(
     recorded.set(nameOf(named), { ...named, action, patch });
     return { kind: 'recorded' };
   };
-  const watches = createWatches({
-    client,
-    clock,
-    kinds: new Set([...kindsFor(config)].filter((kind) => knowsNodes || kind !== 'nodes')),
-    scope,
-    onPod,
-    refusedMs: 0,
-  });
+  const kinds = new Set([...kindsFor(config)].filter((kind) => knowsNodes || kind !== 'nodes'));
+  const watches = createWatches({ client, clock, kinds, scope, onPod, refusedMs: 0 });
   const serviceAccountSecrets = createServiceAccountReader(client, clock);
   let failure: unknown;
   const loops = createLoops({

@@ -8,7 +8,7 @@ import { nodesWithUnmanagedTaints } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { untaintedPoolsNote } from '../../placement/nodes/pools.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
-import { readRecorded } from '../../placement/objects/template-record.ts';
+import { readRecord } from '../../placement/objects/template-record.ts';
 import { onlyObserves, usesTaints } from '../../placement/placing.ts';
 import { whyNothingIsPublished } from '../../placement/publish/known-images.ts';
 import { few, skipNote } from '../../placement/reasons.ts';
@@ -164,7 +164,7 @@ export function findLeftovers(
   const tainted = nodesWithUnmanagedTaints(nodes, settings, false).map(({ name }) => name);
   // In modes with taints, templates keep their tolerations, for the provider's taints.
   const looked = usesTaints(settings) ? [] : daemonSets;
-  const tolerating = looked && [...looked].filter(({ recorded }) => readRecorded(recorded).length > 0);
+  const tolerating = looked && [...looked].filter(({ recorded }) => readRecord(recorded).tolerations.length > 0);
   return {
     nodes: tainted.sort(),
     daemonSets: tolerating?.map(({ namespace, name }) => `${namespace}/${name}`).sort(),

@@ -207,11 +207,8 @@ async function actOnStop(parts: TemplateParts, at: TemplateCase): Promise<Result
   const wasTakenBack = isTakenBack(daemonSet);
   const state = { isMissing: verdict.missing, isTakenBack: wasTakenBack, isPaused: isPaused(turn) };
   const regarding = regardingDaemonSet(daemonSet);
-  parts.announcer.report(record, regarding, {
-    reason: 'RolloutStopped',
-    action: 'Placing',
-    note: stoppedNote(daemonSet, { ...state, stopsAll: stopsAll(turn).includes(key) }),
-  });
+  const note = stoppedNote(daemonSet, { ...state, stopsAll: stopsAll(turn).includes(key) });
+  parts.announcer.report(record, regarding, { reason: 'RolloutStopped', action: 'Placing', note });
   if (wasTakenBack || !verdict.missing || !canTakeBack(daemonSet, parts.nodes(), taints)) {
     return { outcome: 'held' };
   }

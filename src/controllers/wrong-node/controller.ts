@@ -287,11 +287,9 @@ function warn(parts: WrongNodeParts, at: WrongNodeCase, why: string, againInMs =
 function report(parts: WrongNodeParts, at: WrongNodeCase, action: WrongNodeAction, outcome: string): void {
   const { key, pod, finding, node, settings } = at;
   const regarding = regardingPod(pod);
-  const problem: Problem = {
-    reason: 'WrongNode',
-    action: settings.onWrongNode === 'evict' ? 'Evicting' : 'Placing',
-    note: wrongNodeNote(finding, node, outcome),
-  };
+  const note = wrongNodeNote(finding, node, outcome);
+  const does = settings.onWrongNode === 'evict' ? 'Evicting' : 'Placing';
+  const problem: Problem = { reason: 'WrongNode', action: does, note };
   // The pod is being deleted, so its Event need not be remembered.
   if (action === 'evicted') parts.events.emit({ regarding, type: 'Warning', ...problem });
   else parts.announcer.report(parts.records.of(key, pod.uid), regarding, problem);

@@ -196,12 +196,8 @@ function split(name: string): Omit<Key, 'key'> & { host: string } {
   const host = slash < 0 ? name : name.slice(0, slash);
   const [, bare = host, port = ''] = /^(\[[^\]]*\]|[^:]*):(\d*)$/.exec(host) ?? [];
   // An IPv6 address without its brackets, because a glob would read them as a character class.
-  return {
-    host,
-    labels: bare.replace(/^\[([^:]*:.*)\]$/, '$1').split('.'),
-    port,
-    path: slash < 0 ? '' : name.slice(slash),
-  };
+  const labels = bare.replace(/^\[([^:]*:.*)\]$/, '$1').split('.');
+  return { host, labels, port, path: slash < 0 ? '' : name.slice(slash) };
 }
 
 function matches(key: Key, target: Omit<Key, 'key'>): boolean {

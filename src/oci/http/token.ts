@@ -135,12 +135,8 @@ function byPost({ base, service, scopes }: TokenRequest, grant: Readonly<Record<
   if (service !== '') form.set('service', service);
   if (scopes.length > 0) form.set('scope', scopes.join(' '));
   form.set('client_id', CLIENT);
-  return {
-    ...base,
-    method: 'POST',
-    headers: { ...base.headers, 'content-type': 'application/x-www-form-urlencoded' },
-    body: form.toString(),
-  };
+  const headers = { ...base.headers, 'content-type': 'application/x-www-form-urlencoded' };
+  return { ...base, method: 'POST', headers, body: form.toString() };
 }
 
 function read(answer: RegistryResponse, { registry }: RegistryRequest, now: number): Token {

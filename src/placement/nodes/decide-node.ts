@@ -134,13 +134,8 @@ export function taintsAlone(node: Node, change: NodeChange): NodeChange | undefi
   const { taints, addedLabels, removedLabels, managed } = change;
   if (addedLabels.length + removedLabels.length === 0 || isSameList(taints, node.taints ?? [])) return undefined;
   const { labels } = readManaged(node.managed);
-  return {
-    kind: 'set',
-    taints,
-    addedLabels: [],
-    removedLabels: [],
-    managed: writeManaged({ taints: readManaged(managed).taints, labels }),
-  };
+  const recorded = writeManaged({ taints: readManaged(managed).taints, labels });
+  return { kind: 'set', taints, addedLabels: [], removedLabels: [], managed: recorded };
 }
 
 /** Decides a node for `clean`: without archaware's taints, labels and annotation. */

@@ -39,12 +39,8 @@ export function decideLabels(
     else decided.set(label, conditions.some((condition) => holds(condition, valueAt)) ? LABEL_VALUE : undefined);
   }
   const kept = [...decided].flatMap(([label, value]) => (value === undefined ? [] : label)).sort();
-  return {
-    added: kept.filter((label) => !ours.has(label)),
-    removed: [...ours].filter((label) => decided.get(label) === undefined).sort(),
-    recorded: kept,
-    conflicts,
-  };
+  const removed = [...ours].filter((label) => decided.get(label) === undefined).sort();
+  return { added: kept.filter((label) => !ours.has(label)), removed, recorded: kept, conflicts };
 }
 
 /** Returns the text for a conflict. */

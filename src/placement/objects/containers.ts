@@ -158,12 +158,8 @@ function brokenIn(
     const trouble = last !== undefined && isBackingOff(status) ? last.trouble : shown;
     // An image with the pull policy Never was put onto the node by hand, so no registry is asked about it.
     const isPulled = container?.imagePullPolicy !== 'Never';
-    found.push({
-      name,
-      image,
-      trouble,
-      pulled: isPulled ? readPulled(image, stringAt(status, 'imageID') ?? '') : undefined,
-    });
+    const pulled = isPulled ? readPulled(image, stringAt(status, 'imageID') ?? '') : undefined;
+    found.push({ name, image, trouble, pulled });
   }
   return found;
 }

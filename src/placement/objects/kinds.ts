@@ -1,5 +1,5 @@
 import { cut } from '../../kit/cut.ts';
-import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
+import { type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 import { readDemands } from '../fit.ts';
 
 /** The object that controls a pod (`metadata.ownerReferences` with `controller: true`). */
@@ -87,23 +87,15 @@ function groupOf(apiVersion: string): string {
   return slash === -1 ? '' : apiVersion.slice(0, slash);
 }
 
+/**
+ * The longest name of an object, and one character: the API server does not limit what an owner reference says, and a text that was
+ * cut stays invalid.
+ */
+const LONGEST_NAME = 254;
+
 /** Returns the owner that controls an object, if it has one. */
 export function readOwner(metadata: JsonObject): Owner | undefined {
   const reference = (listAt(metadata, 'ownerReferences') ?? []).find((owner) => owner.controller === true);
-  return isObject(reference)
-    ? {
-        kind: shortAt(reference, 'kind'),
-        apiVersion: shortAt(reference, 'apiVersion'),
-        name: shortAt(reference, 'name'),
-        uid: shortAt(reference, 'uid'),
-      }
-    : undefined;
-}
-
-/** The longest name of an object, and one character: a text that was cut stays invalid. */
-const LONGEST_NAME = 254;
-
-/** The API server does not limit what an owner reference says. A text that is too long stays invalid. */
-function shortAt(reference: JsonObject, field: keyof Owner): string {
-  return cut(stringAt(reference, field) ?? '', LONGEST_NAME);
+  const at = (field: keyof Owner) => cut(stringAt(reference ?? {}, field) ?? '', LONGEST_NAME);
+  return reference && { kind: at('kind'), apiVersion: at('apiVersion'), name: at('name'), uid: at('uid') };
 }

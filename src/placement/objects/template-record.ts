@@ -2,6 +2,7 @@ import { isObject, type JsonObject, parseJson, stringAt } from '../../kit/json.t
 import { isLabelKey } from '../../kit/label-syntax.ts';
 import { isArchitecture } from '../../kit/platform.ts';
 import { hasOurForm, taintText } from '../nodes/managed.ts';
+import { readTaint } from '../nodes/node.ts';
 import { isSameToleration, type Toleration } from '../patch/tolerations.ts';
 
 /** What a record was decided on. */
@@ -44,11 +45,6 @@ function rolloutIn(record: JsonObject): Pick<RecordBasis, 'rollout'> {
   return rollout === undefined ? {} : { rollout };
 }
 
-/** Parses the annotation and returns its tolerations only. */
-export function readRecorded(annotation: string | undefined): readonly Toleration[] {
-  return readRecord(annotation).tolerations;
-}
-
 /** The basis of a guess. It matches no images, so that they are looked up again. */
 export const GUESSED: RecordBasis = { images: [], subject: '' };
 
@@ -69,7 +65,8 @@ export function writeRecord(
   // Fields that are undefined are left out.
   return JSON.stringify({
     images,
-    past: past.length > 0 ? past.map(pastText) : undefined,
+    // Without braces, which the admission policies read as entries of the record.
+    past: past.length > 0 ? past.map(taintText) : undefined,
     subject,
     requires: requires.join() || undefined,
     rollout: rollout || undefined,
@@ -89,11 +86,7 @@ function readTolerations(list: unknown): Toleration[] {
   if (!Array.isArray(list)) return [];
   return list.slice(0, MOST_RECORDED).flatMap((entry: unknown) => {
     if (!isObject(entry)) return [];
-    const { key, value, effect } = {
-      key: stringAt(entry, 'key'),
-      value: stringAt(entry, 'value'),
-      effect: stringAt(entry, 'effect'),
-    };
+    const { key, value, effect } = readTaint(entry);
     // A person who may write only the metadata cannot make archaware remove what archaware never adds.
     return key && value && effect && hasOurForm({ key, value, effect })
       ? [{ key, operator: 'Equal' as const, value, effect }]
@@ -132,11 +125,6 @@ function readPast({ past }: JsonObject): readonly Toleration[] {
   });
 }
 
-/** Returns an entry of the field `past`. It has no braces, which the admission policies read as entries of the record. */
-function pastText(toleration: Toleration): string {
-  return taintText(toleration);
-}
-
 /** Returns all that archaware has added to a template: what it no longer has first. Of very many, the latest. */
 export function everAdded(record: Pick<TemplateRecord, 'tolerations' | 'past'>): readonly Toleration[] {
   return distinct([...record.past, ...record.tolerations]).slice(-MOST_RECORDED);
@@ -144,7 +132,7 @@ export function everAdded(record: Pick<TemplateRecord, 'tolerations' | 'past'>):
 
 /** Returns the tolerations without repetitions. */
 export function distinct(tolerations: readonly Toleration[]): readonly Toleration[] {
-  return [...new Map(tolerations.map((toleration) => [pastText(toleration), toleration])).values()];
+  return [...new Map(tolerations.map((toleration) => [taintText(toleration), toleration])).values()];
 }
 
 /*

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import type { RecordedRequirement } from '../objects/pod-record.ts';
@@ -101,21 +102,7 @@ function expressionsOf({ affinity }: Placed): JsonObject[] {
 }
 
 function isRecorded({ key, operator, values }: JsonObject, recorded: RecordedRequirement): boolean {
-  return (
-    key === recorded.key &&
-    operator === 'In' &&
-    Array.isArray(values) &&
-    values.length === recorded.values.length &&
-    recorded.values.every((value, index) => value === values[index])
-  );
-}
-
-/** Returns a preference as a term of `preferredDuringSchedulingIgnoredDuringExecution`. */
-function preferredTerm({ architecture, weight }: Preference): JsonObject {
-  return {
-    weight,
-    preference: { matchExpressions: [{ key: ARCHITECTURE_LABEL, operator: 'In', values: [architecture] }] },
-  };
+  return key === recorded.key && operator === 'In' && isDeepStrictEqual(values, recorded.values);
 }
 
 /** Returns the requirements whose labels the pod's node selector does not mention. */
@@ -162,7 +149,12 @@ function preferring(terms: unknown, preferences: readonly Preference[]): JsonObj
     ),
   );
   if (isTheirs || preferences.length === 0) return undefined;
-  return [...present, ...preferences.map(preferredTerm)];
+  return [
+    ...present,
+    ...preferences.map(({ architecture, weight }) => {
+      return { weight, preference: { matchExpressions: [isIn(ARCHITECTURE_LABEL, [architecture])] } };
+    }),
+  ];
 }
 
 function speaksOf(expression: JsonObject, key: string): boolean {

@@ -4,7 +4,7 @@ import { TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { isSystemNamespace, settingsFor, skipDaemonSet } from '../eligibility.ts';
 import type { DaemonSet } from '../objects/daemonset.ts';
 import type { Namespace } from '../objects/namespace.ts';
-import { readRecorded } from '../objects/template-record.ts';
+import { readRecord } from '../objects/template-record.ts';
 import { usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
 import { isSameToleration, lacking, type Toleration } from './tolerations.ts';
@@ -58,7 +58,7 @@ function probeOf({ namespace, name, uid, recorded = '', template }: DaemonSet): 
   const present = template.tolerations ?? [];
   if (present.length > MOST_TOLERATIONS) return undefined;
   // The policy looks for this text in the record.
-  const entries = readRecorded(recorded).filter(({ key, operator, value, effect }) =>
+  const entries = readRecord(recorded).tolerations.filter(({ key, operator, value, effect }) =>
     recorded.includes(JSON.stringify({ key, operator, value, effect })),
   );
   const isOurs = (toleration: JsonObject) => entries.some((entry) => isSameToleration(toleration, entry));

@@ -84,13 +84,8 @@ export function knownImages(
   daemonSets = false,
 ): KnownImages {
   const { taints, schedulable, excludeNamespaces } = settings;
-  return {
-    taint: `${taints.key}:${taints.effect}`,
-    schedulable,
-    excluded: patternOf([...excludeNamespaces, ...alone]),
-    daemonSets,
-    ...packed(answers),
-  };
+  const excluded = patternOf([...excludeNamespaces, ...alone]);
+  return { taint: `${taints.key}:${taints.effect}`, schedulable, excluded, daemonSets, ...packed(answers) };
 }
 
 /** Returns the texts of as many answers as there is room for. */

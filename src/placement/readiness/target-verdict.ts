@@ -4,8 +4,7 @@ import type { SkipReason } from '../eligibility.ts';
 import type { Demands } from '../fit.ts';
 import { type NarrowedImage, type Narrowing, narrow, onlySchedulable, statementOf } from '../images.ts';
 import type { PodImage } from '../objects/containers.ts';
-import type { Owner } from '../objects/kinds.ts';
-import { isDaemonSet, isDaemonSetOfAnyGroup, isOtherDaemonSet } from '../objects/kinds.ts';
+import { isDaemonSet, isDaemonSetOfAnyGroup, isOtherDaemonSet, type Owner } from '../objects/kinds.ts';
 import type { PodTemplate } from '../objects/pod.ts';
 import { placingFor, usesAffinity } from '../placing.ts';
 import { few, skipNote, webAssemblyAmong } from '../reasons.ts';
@@ -53,12 +52,8 @@ export function assessSubject(
 export function verdictOf(candidate: Judged, assessment: Assessment, target: string, pinsOf: PinsOf): TargetVerdict {
   const { outcome, settings, narrowed } = assessment;
   if (outcome.kind === 'skip') {
-    return {
-      state: 'unknown',
-      reasons: [
-        { kind: 'left-alone', text: `archaware leaves it alone: ${skipNote(outcome.reason, candidate.template)}` },
-      ],
-    };
+    const text = `archaware leaves it alone: ${skipNote(outcome.reason, candidate.template)}`;
+    return { state: 'unknown', reasons: [{ kind: 'left-alone', text }] };
   }
   const blocking = narrowed.flatMap(({ image, said }) => blockingReason(candidate, image, said, target));
   const failing = narrowed.flatMap(({ image, said }) => failingReason(candidate, image, said));
@@ -93,15 +88,8 @@ function blockingReason(candidate: Judged, image: PodImage, said: Narrowing, tar
   if (said.kind !== 'set' || said.architectures.includes(target)) return [];
   const containers = usersOf(candidate, image);
   const platforms = [...said.platforms].sort();
-  return [
-    {
-      kind: 'image',
-      image: image.image,
-      containers,
-      platforms,
-      text: `${of(image, containers)} ${onlyFor(image, said, platforms)}`,
-    },
-  ];
+  const text = `${of(image, containers)} ${onlyFor(image, said, platforms)}`;
+  return [{ kind: 'image', image: image.image, containers, platforms, text }];
 }
 
 function onlyFor(image: PodImage, said: Extract<Narrowing, { kind: 'set' }>, platforms: readonly string[]): string {

@@ -146,12 +146,7 @@ export type Want =
 /** Returns the note of the Event `RolloutStopped`. */
 export function stoppedNote(
   { desired, current, updated, available }: DaemonSet,
-  state: {
-    readonly isMissing: boolean;
-    readonly isTakenBack: boolean;
-    readonly stopsAll: boolean;
-    readonly isPaused: boolean;
-  },
+  state: Readonly<Record<'isMissing' | 'isTakenBack' | 'stopsAll' | 'isPaused', boolean>>,
 ): string {
   const { isMissing, isTakenBack, stopsAll, isPaused } = state;
   const what = `no progress for 5 minutes after archaware added tolerations to its template: ${updated} of ${desired} pods are updated, ${available} available, ${desired - current} missing`;

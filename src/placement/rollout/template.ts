@@ -166,13 +166,8 @@ export function foundAgain(
   taint: TaintForm,
 ): Extract<TemplateDecision, { kind: 'set' }> {
   const others = ARCHITECTURES.filter((name) => !lost.some(({ value }) => value === name));
-  return {
-    kind: 'set',
-    tolerations: template.tolerations ?? [],
-    affinity,
-    recorded: writeRecord(lost, tolerationsFor(taint, others), NOT_KNOWN),
-    rolls: false,
-  };
+  const recorded = writeRecord(lost, tolerationsFor(taint, others), NOT_KNOWN);
+  return { kind: 'set', tolerations: template.tolerations ?? [], affinity, recorded, rolls: false };
 }
 
 /** Whether archaware has taken its change of the template back, and nobody has changed the DaemonSet since. */

@@ -2,9 +2,8 @@ import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
 import { onlySchedulable } from '../images.ts';
 import { taintText } from '../nodes/managed.ts';
-import { type Node, nodeArchitecture } from '../nodes/node.ts';
-import type { Owner } from '../objects/kinds.ts';
-import { isDaemonSet, isOfKubernetes, shownKind } from '../objects/kinds.ts';
+import { type Node, nodeArchitecture, readTaint } from '../nodes/node.ts';
+import { isDaemonSet, isOfKubernetes, type Owner, shownKind } from '../objects/kinds.ts';
 import type { Pod } from '../objects/pod.ts';
 import { writersOf, wroteTolerations } from '../objects/pod-record.ts';
 import { asOurs, tolerates } from '../patch/tolerations.ts';
@@ -56,16 +55,18 @@ export function whyNotEvicted(
   // What is wrong with the image concerns its author, whether or not pods may be evicted.
   if (finding.verdict === 'says-it-runs') return whatLies(finding, node.architecture);
   if (settings.onWrongNode === 'warn') return `pods.onWrongNode is warn${stepOf(pod.owner, settings)}`;
-  const unproved = whyNotProved(finding);
-  if (unproved !== undefined) return unproved;
+  if (finding.verdict === 'unproved') {
+    const { name, pulled } = finding.container;
+    return pulled === undefined
+      ? `the status of container ${name} has no digest that proves which image it runs`
+      : `it is not known for certain which image container ${name} runs (${pulled.image})`;
+  }
   const { taints } = settings;
-  const keptOff = { key: taints.key, value: node.architecture, effect: 'NoSchedule' };
-  const isKeptOff =
-    taints.manage &&
-    (node.taints ?? []).some(
-      ({ key, value, effect }) => key === keptOff.key && value === keptOff.value && effect === keptOff.effect,
-    );
-  const notKeptOff = `node ${node.name} has no taint ${taintText(keptOff)} that would keep it off`;
+  const { key, effect } = taints;
+  const keptOff = { key, value: node.architecture, effect: 'NoSchedule' };
+  const text = taintText(keptOff);
+  const isKeptOff = taints.manage && (node.taints ?? []).some((taint) => taintText(readTaint(taint)) === text);
+  const notKeptOff = `node ${node.name} has no taint ${text} that would keep it off`;
   if (isDaemonSet(pod.owner)) {
     if (!isKeptOff) return notKeptOff;
     const staysOff = daemonTolerations !== undefined && !daemonTolerations.some((entry) => tolerates(entry, keptOff));
@@ -82,8 +83,10 @@ export function whyNotEvicted(
   if (!cluster.some((name) => possible.includes(name))) return 'no node of the cluster runs all of its images';
   if (!isKeptOff) return notKeptOff;
   const wrong = [node.architecture, ...cluster].filter((name) => !architectures.includes(name));
-  const own = ownTolerations(pod.tolerations ?? [], taints, whole?.toleratesByUs ?? true);
-  const tolerated = toleratedOf(own, wrong, taints);
+  // What the next pod has before archaware adds anything.
+  const isOwn = (entry: JsonObject) => whole?.toleratesByUs === false || asOurs(entry, taints) === undefined;
+  const own = (pod.tolerations ?? []).filter(isOwn);
+  const tolerated = wrong.find((value) => own.some((entry) => tolerates(entry, { key, value, effect })));
   if (tolerated !== undefined) return `its own tolerations let it onto nodes of ${tolerated}, so it could come back`;
   if (whole === undefined) return undefined;
   if (whole.namesNode)
@@ -118,20 +121,6 @@ function whyNotBroughtBack(owner: Owner | undefined): string | undefined {
   return `owned by a ${shownKind(owner)}, which may not bring it back`;
 }
 
-function whyNotProved({ verdict, container }: WrongNodeFinding): string | undefined {
-  switch (verdict) {
-    case 'does-not-run':
-    case 'says-it-runs':
-      return undefined;
-    case 'unproved':
-      return container.pulled === undefined
-        ? `the status of container ${container.name} has no digest that proves which image it runs`
-        : `it is not known for certain which image container ${container.name} runs (${container.pulled.image})`;
-    default:
-      return verdict satisfies never;
-  }
-}
-
 function fitsOneOf(nodes: Iterable<Node>, architectures: readonly string[], demands: Demands): boolean {
   for (const node of nodes) {
     const architecture = nodeArchitecture(node);
@@ -140,22 +129,4 @@ function fitsOneOf(nodes: Iterable<Node>, architectures: readonly string[], dema
     if (!node.deleting && !node.unschedulable && obstaclesTo(demands, node).length === 0) return true;
   }
   return false;
-}
-
-/** Returns the tolerations that the next pod has before archaware adds any. */
-function ownTolerations(
-  tolerations: readonly JsonObject[],
-  { key, effect }: Settings['taints'],
-  oursAreOurs: boolean,
-): readonly JsonObject[] {
-  return oursAreOurs ? tolerations.filter((entry) => asOurs(entry, { key, effect }) === undefined) : tolerations;
-}
-
-/** Returns the first of the architectures whose taint is tolerated. */
-function toleratedOf(
-  tolerations: readonly JsonObject[],
-  architectures: readonly string[],
-  { key, effect }: Settings['taints'],
-): string | undefined {
-  return architectures.find((value) => tolerations.some((entry) => tolerates(entry, { key, value, effect })));
 }

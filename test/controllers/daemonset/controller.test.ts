@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
-import { readRecorded, withRollout } from '../../../src/placement/objects/template-record.ts';
+import { readRecord, withRollout } from '../../../src/placement/objects/template-record.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { requires, term } from '../../placement/affinities.ts';
 import { failed, known, settings } from '../../placement/objects.ts';
@@ -128,7 +128,7 @@ describe('the reconciliation of a DaemonSet', () => {
     const left = await leftBehind();
     const recorded = left.recorded ?? '';
     const { put, run, asked, now } = arrangeDaemonSets();
-    put(asWritten({ ...left, recorded: JSON.stringify(readRecorded(recorded)) }));
+    put(asWritten({ ...left, recorded: JSON.stringify(readRecord(recorded).tolerations) }));
     expect(await run()).to.include({ outcome: 'written' });
     expect([now().recorded, shown(now()), asked]).to.deep.equal([withRollout(recorded, undefined), 'arm64', []]);
   });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { cleanTemplate } from '../../../src/clean/cleaned.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
-import { readRecord, readRecorded } from '../../../src/placement/objects/template-record.ts';
+import { readRecord } from '../../../src/placement/objects/template-record.ts';
 import { carriedTolerations, decideTemplate } from '../../../src/placement/rollout/template.ts';
 import { toleration } from '../objects.ts';
 
@@ -208,7 +208,7 @@ describe("the record of archaware's tolerations", () => {
   for (const [annotation, expected = ''] of rows) {
     const text = typeof annotation === 'string' ? annotation : JSON.stringify(annotation);
     it(`reads ${text} as ${expected || 'nothing'}`, () => {
-      expect(readRecorded(text)).to.deep.equal(words(expected).map((each) => toleration(each)));
+      expect(readRecord(text).tolerations).to.deep.equal(words(expected).map((each) => toleration(each)));
     });
   }
 });
