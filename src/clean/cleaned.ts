@@ -142,24 +142,17 @@ function cleanDaemonPod(
   if (restored === undefined) return { kind: 'none' };
   const { tolerations: template, updateStrategy, rolls, wasWhole } = restored;
   if (ours.every((entry) => template.some((own) => isSameToleration(own, entry)))) return { kind: 'none' };
-  if (updateStrategy === 'OnDelete') {
-    return { kind: 'keep', reason: 'its DaemonSet replaces pods only when they are deleted' };
-  }
+  const keep = (reason: string): PodCleaning => ({ kind: 'keep', reason });
+  if (updateStrategy === 'OnDelete') return keep('its DaemonSet replaces pods only when they are deleted');
   const wrong = architectures.filter((name) => !runsOn(tolerations, ours, name));
   if (wrong.length > 0) {
     const nodes = `nodes of ${wrong.join(' or ')}, for which its images have no build`;
-    return {
-      kind: 'keep',
-      reason: `its DaemonSet may also start pods on ${nodes}, so clean does not wait until it replaces this pod`,
-    };
+    return keep(`its DaemonSet may also start pods on ${nodes}, so clean does not wait until it replaces this pod`);
   }
   if (!wasWhole) {
-    return {
-      kind: 'keep',
-      reason: 'its DaemonSet lacked available pods before, so clean does not wait until it replaces this pod',
-    };
+    return keep('its DaemonSet lacked available pods before, so clean does not wait until it replaces this pod');
   }
-  return rolls ? { kind: 'rolls' } : { kind: 'keep', reason: 'its DaemonSet does not replace it' };
+  return rolls ? { kind: 'rolls' } : keep('its DaemonSet does not replace it');
 }
 
 /** Whether a toleration has archaware's form, under any key. */

@@ -193,9 +193,8 @@ async function lookAgain(options: CleanOptions, before: TraceInventory): Promise
 async function untaint(options: CleanOptions, nodes: readonly Node[]): Promise<void> {
   const { nodesBefore, say } = options;
   await untaintNodes(options, nodes);
-  for (const { name } of nodes.filter(
-    ({ uid, managed }) => !nodesBefore.has(uid) && readManaged(managed).taints.length === 0,
-  )) {
+  const isMadeTainted = ({ uid, managed }: Node) => !nodesBefore.has(uid) && readManaged(managed).taints.length === 0;
+  for (const { name } of nodes.filter(isMadeTainted)) {
     say(
       `Node ${name} joined with the taint of archaware while clean was running: remove the taint from its kubelet (--register-with-taints, registerWithTaints) ` +
         'or its node group, or the next nodes will have it, too',

@@ -40,7 +40,8 @@ export async function runCommandLine(words: readonly string[], given: Surroundin
     const command = COMMANDS.find((known) => known.name === name);
     if (command === undefined) throw unknownCommand(name);
     const isBeside = surroundings.controllerWords !== undefined;
-    const refusal = isBeside && refusalBesideController(name, scopeOf(argv));
+    const isOneNamespace = argv.namespace !== undefined && argv['all-namespaces'] !== true;
+    const refusal = isBeside && refusalBesideController(name, { isOneNamespace });
     if (refusal) throw new ConfigurationError([refusal]);
     const colors = hasColors(String(argv.color ?? 'auto'), surroundings);
     const invocation = invocationOf(command, operands, argv, { ...surroundings, colors }, connections);
@@ -88,10 +89,6 @@ function withoutHelpCommand(words: readonly string[]): readonly string[] {
   if (name !== undefined && !COMMANDS.some((command) => command.name === name)) throw unknownCommand(name);
   return [...others, '--help'];
 }
-
-const scopeOf = (argv: Arguments) => ({
-  isOneNamespace: argv.namespace !== undefined && argv['all-namespaces'] !== true,
-});
 
 function unknownCommand(name: string): ConfigurationError {
   const names = COMMANDS.map((command) => command.name);

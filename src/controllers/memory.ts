@@ -192,13 +192,7 @@ function keptOf(decision: Decided['decision']): Decided['decision'] {
       return decision;
     case 'wait': {
       const { images, failed, queued: _queued, ...rest } = decision;
-      return {
-        ...rest,
-        images: first(images),
-        failed: first(failed),
-        againInMs: undefined,
-        givesUpInMs: undefined,
-      };
+      return { ...rest, images: first(images), failed: first(failed), againInMs: undefined, givesUpInMs: undefined };
     }
     case 'hold':
       return { ...decision, images: sets(decision.images) };

@@ -25,9 +25,7 @@ export function difference(before: unknown, after: unknown, path = ''): Operatio
 }
 
 function differenceOfLists(before: readonly unknown[], after: readonly unknown[], path: string): Operation[] {
-  if (after.length < before.length) {
-    return [{ op: 'replace', path, value: after }];
-  }
+  if (after.length < before.length) return [{ op: 'replace', path, value: after }];
   return [
     ...before.flatMap((item, index) => difference(item, after[index], `${path}/${index}`)),
     ...after.slice(before.length).map((value): Operation => ({ op: 'add', path: `${path}/-`, value })),

@@ -115,9 +115,7 @@ export function decide(subject: Subject, knowledge: Knowledge): Decision {
     return { kind: 'hold', reason: 'no-common-architecture', images: [], asked: asked.text };
   }
   const statement = statementOf(subject.statement);
-  if (statement === 'all') {
-    return place(onlySchedulable(clusterArchitectures, settings), 'statement', true);
-  }
+  if (statement === 'all') return place(onlySchedulable(clusterArchitectures, settings), 'statement', true);
   if (statement !== undefined) {
     const set = onlySchedulable(statement, settings);
     if (set.length > 0) return place(set, 'statement');
@@ -238,9 +236,7 @@ function withoutKnowing(
 
 /** Returns the milliseconds until `images.unresolvable` applies to every unknown image; 0: now; Infinity: never. */
 function patienceLeft(evidence: Evidence, { isSystem, settings }: Subject, waitedMs: number): number {
-  if (isSystem) {
-    return evidence.failed.length > 0 ? 0 : Math.max(0, SYSTEM_WAIT_MS - waitedMs);
-  }
+  if (isSystem) return evidence.failed.length > 0 ? 0 : Math.max(0, SYSTEM_WAIT_MS - waitedMs);
   if (settings.unresolvable === 'wait' || evidence.pending.length > 0) return Number.POSITIVE_INFINITY;
   return Math.max(0, ...evidence.failed.map(({ sinceMs }) => settings.fallbackAfterMs - sinceMs));
 }

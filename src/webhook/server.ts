@@ -123,10 +123,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
   const { readBody, review, onError, leaves, prove, isServed, time } = options;
   let isProven = false;
   const send = (status: number, text: string, allow?: string) => {
-    const head: OutgoingHttpHeaders = {
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(text),
-    };
+    const head: OutgoingHttpHeaders = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
     // The rest of an unread body must not be parsed as a request, and new requests must not delay a shutdown.
     if (!request.complete || leaves()) head.connection = 'close';
     if (allow !== undefined) head.allow = allow;

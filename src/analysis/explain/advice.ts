@@ -111,11 +111,7 @@ function againStep(
  * Returns the text of the controller's Event with a step instead of an outcome. If the image claims the platform, the step is about
  * the image.
  */
-function noteOf(
-  finding: WrongNodeFinding,
-  node: { readonly name: string; readonly architecture: string },
-  step: string,
-): string {
+function noteOf(finding: WrongNodeFinding, node: Parameters<typeof wrongNodeNote>[1], step: string): string {
   return wrongNodeNote(finding, node, finding.verdict === 'says-it-runs' ? whatLies(finding, node.architecture) : step);
 }
 
@@ -231,9 +227,7 @@ function advisePlaced(
   const isAway = controller?.kind === 'no-leader';
   const isUp = isAway ? 'once the controller is back' : checkController(controller);
   const isGated = applied && workload.pod?.gated !== undefined;
-  if (isGated && onlyObserves(settings)) {
-    return ['placement.mode observe removes no gate: run archaware clean'];
-  }
+  if (isGated && onlyObserves(settings)) return ['placement.mode observe removes no gate: run archaware clean'];
   const lacks = decision.kind === 'place' && tolerations.some(({ present }) => !present);
   // A write is refused for a template of a DaemonSet only. Its Event lives for an hour, also if the write succeeded later.
   const isRefused = isTemplate === true && (refusal?.reason !== 'WriteRefused' || lacks);
@@ -295,12 +289,8 @@ function adviseNodes(input: ExplainInput, explained: WithoutAnswer, evidence: Ex
   const isOurs = isOfKind(settings.taints);
   const isKeptOff = (obstacle: Obstacle) => obstacle.kind === 'taint' && isOurs(obstacle.taint);
   const others = groups.filter(({ group, left }) => isPinned && !isIn(group, explained) && left.every(isKeptOff));
-  const builds = waysTo(
-    [...new Set(others.flatMap(({ group }) => group.architecture ?? []))],
-    input,
-    narrowed,
-    settings.schedulable,
-  );
+  const otherTargets = [...new Set(others.flatMap(({ group }) => group.architecture ?? []))];
+  const builds = waysTo(otherTargets, input, narrowed, settings.schedulable);
   return [...pools.steps, ...alternatives([...around, ...builds])];
 }
 

@@ -13,9 +13,7 @@ export function reportImages(
   newerOf: (image: string, target: string) => string | undefined,
 ): ReportedImage[] {
   const users = new Map<string, ReportedWorkload[]>();
-  for (const workload of workloads) {
-    for (const image of workload.images) addTo(users, image, workload);
-  }
+  for (const workload of workloads) for (const image of workload.images) addTo(users, image, workload);
   const blocked = new Map(targets.map((target) => [target, blockedBy(workloads, target)]));
   const rows = [...users].map(([image, using]): ReportedImage => {
     const blocking = targets.flatMap((target): [string, ImageBlocking][] => {

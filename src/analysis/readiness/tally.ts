@@ -79,9 +79,7 @@ export function groupWorkloads(
 ): ReportGroup[] {
   const groups = new Map<string, ReportedWorkload[]>();
   for (const workload of workloads) {
-    for (const name of new Set(namesOf(workload, grouping, registryOf))) {
-      addTo(groups, name, workload);
-    }
+    for (const name of new Set(namesOf(workload, grouping, registryOf))) addTo(groups, name, workload);
   }
   return [...groups]
     .sort(([one], [other]) => (one < other ? -1 : 1))

@@ -133,10 +133,8 @@ export function knownProblems(counts: Counts, said: readonly Said[], now: number
   }));
   const unnamed = (count: number, reason: TroubleReason, text: (count: number) => string): StatusProblem[] => {
     const more = count - said.filter((each) => each.reason === reason).length;
-    if (more <= 0) return [];
-    return [
-      { problem: text(more), do: `kubectl get events -A --field-selector reason=${reason}; ${TROUBLES[reason]}` },
-    ];
+    const advice = `kubectl get events -A --field-selector reason=${reason}; ${TROUBLES[reason]}`;
+    return when(more > 0, text(more), advice);
   };
   return [
     ...when(

@@ -143,10 +143,7 @@ function split(words: readonly string[]): { before: readonly string[]; current: 
 }
 
 /** Where the values of a flag come from, if the cluster or the kubeconfig has them. */
-const LIVE: Readonly<Record<string, LiveNames>> = {
-  namespace: 'namespaces',
-  context: 'contexts',
-};
+const LIVE: Readonly<Record<string, LiveNames>> = { namespace: 'namespaces', context: 'contexts' };
 
 function flagOf(word: string, flags: readonly Flag[]): Flag | undefined {
   return flags.find(({ name, letter }) => word === `--${name}` || word === `-${letter}`);

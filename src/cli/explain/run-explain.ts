@@ -102,7 +102,12 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
     isTemplate: isInCluster && workload.pod === undefined,
     namespace: await namespaceOf(client, namespace, noteMissing(context.note), signal),
   };
-  const pullSecrets = await pullSecretsOf(world, input, namespace);
+  const { pullSecrets: named, serviceAccountName } = workload.template;
+  // The API server will add the service account's secrets to a pod that is not created yet and names none.
+  const pullSecrets =
+    input.applied || named.length > 0 || client === undefined
+      ? named
+      : await createServiceAccountReader(client, context.clock)(namespace, serviceAccountName, signal);
   const asked = imagesToAsk(input);
   const lookups = asked.map(async (image) => [image, await lookUp({ image, namespace, pullSecrets }, world)] as const);
   const found = new Map(await Promise.all(lookups));
@@ -176,17 +181,6 @@ async function readPublished({ client, leaseNamespace }: Connection, { config, n
   return permitted(`get ${path}`, without, noteMissing(note), async () =>
     readAnswers((await find(client, path, signal)) ?? {}),
   );
-}
-
-/** Returns the pull secrets. The API server will add the service account's secrets to a pod that is not created yet and names none. */
-async function pullSecretsOf(
-  { cluster, context, signal }: World,
-  { workload, applied }: ExplainInput,
-  namespace: string,
-) {
-  const { pullSecrets, serviceAccountName } = workload.template;
-  if (applied || pullSecrets.length > 0 || cluster === undefined) return pullSecrets;
-  return createServiceAccountReader(cluster.client, context.clock)(namespace, serviceAccountName, signal);
 }
 
 /** Reads the pods and workloads in files. Other kinds are left out. Throws {@link ConfigurationError} if there are none. */
@@ -269,7 +263,10 @@ async function saidOf(
     const [newest] = found;
     if (newest === undefined) return {};
     // A later failure, or another leader, wrote a later time.
-    const startsAtLatestMs = timeIn(found);
+    const [startsAtLatestMs] = found.flatMap((event) => {
+      const writtenMs = Date.parse(stringAt(event, 'eventTime') ?? '');
+      return readStartsAtLatest(strangersText(stringAt(event, 'note') ?? ''), writtenMs) ?? [];
+    });
     return {
       said: { note: noteOf(newest), at: utcTime(eventTime(newest)) },
       patience: startsAtLatestMs === undefined ? undefined : { startsAtLatestMs, nowMs: clock.wall() },
@@ -287,16 +284,6 @@ function newestFirst(events: readonly JsonObject[]): JsonObject[] {
 
 function noteOf(event: JsonObject): string {
   return printable(stringAt(event, 'note') ?? '', NOTE_BYTES);
-}
-
-/** Returns the time in the first of these Events that has one. */
-function timeIn(events: readonly JsonObject[]): number | undefined {
-  for (const event of events) {
-    const writtenMs = Date.parse(stringAt(event, 'eventTime') ?? '');
-    const atMs = readStartsAtLatest(strangersText(stringAt(event, 'note') ?? ''), writtenMs);
-    if (atMs !== undefined) return atMs;
-  }
-  return undefined;
 }
 
 const REFUSALS: readonly EventReason[] = ['WriteRefused', 'RefusedByPolicy'];

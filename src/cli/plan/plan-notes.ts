@@ -165,10 +165,7 @@ export function findLeftovers(
   // In modes with taints, templates keep their tolerations, for the provider's taints.
   const looked = usesTaints(settings) ? [] : daemonSets;
   const tolerating = looked && [...looked].filter(({ recorded }) => readRecord(recorded).tolerations.length > 0);
-  return {
-    nodes: tainted.sort(),
-    daemonSets: tolerating?.map(({ namespace, name }) => `${namespace}/${name}`).sort(),
-  };
+  return { nodes: tainted.sort(), daemonSets: tolerating?.map(({ namespace, name }) => `${namespace}/${name}`).sort() };
 }
 
 /**

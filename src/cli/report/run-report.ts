@@ -51,15 +51,9 @@ export async function report(context: Context, given: ReportOptions): Promise<nu
     const source = client?.host ?? files.join(', ');
     const createdAt = new Date(clock.wall()).toISOString();
     const seen = readNamespaceReport(gathered.namespaces.get(namespace ?? '')?.report);
-    print(
-      renderReport(made, options.form, {
-        source,
-        createdAt,
-        namedTargets: targets !== undefined,
-        columns: context.columns,
-        team: options.forTeam ? { namespace: namespace ?? '', now: clock.wall(), seen } : undefined,
-      }),
-    );
+    const team = options.forTeam ? { namespace: namespace ?? '', now: clock.wall(), seen } : undefined;
+    const how = { source, createdAt, namedTargets: targets !== undefined, columns: context.columns, team };
+    print(renderReport(made, options.form, how));
     // A program still reads that there is nothing.
     refuseNothing(made, options);
     return failUnder === undefined ? EXIT.done : exitFor(made, failUnder, note);

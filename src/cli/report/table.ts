@@ -70,13 +70,8 @@ function details(report: Report, target: string, width: number): string {
   const rebuilds = ranked.map(({ image, frees, readyAfter, saves }) => {
     const newer = newerTagOf(report, image, target);
     const money = saves === undefined ? [] : [moneyText(saves)];
-    return [
-      ...money,
-      coresText(frees.cpu),
-      String(frees.workloads),
-      percent(readyAfter),
-      `${image}${newer === undefined ? '' : ` 🆙 ${newer}`}`,
-    ];
+    const what = `${image}${newer === undefined ? '' : ` 🆙 ${newer}`}`;
+    return [...money, coresText(frees.cpu), String(frees.workloads), percent(readyAfter), what];
   });
   const header = ['FREES CPU', 'WORKLOADS', 'THEN', 'IMAGE'];
   if (ranked.some(({ saves }) => saves !== undefined)) header.unshift('SAVES');

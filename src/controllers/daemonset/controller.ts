@@ -209,9 +209,7 @@ async function actOnStop(parts: TemplateParts, at: TemplateCase): Promise<Result
   const regarding = regardingDaemonSet(daemonSet);
   const note = stoppedNote(daemonSet, { ...state, stopsAll: stopsAll(turn).includes(key) });
   parts.announcer.report(record, regarding, { reason: 'RolloutStopped', action: 'Placing', note });
-  if (wasTakenBack || !verdict.missing || !canTakeBack(daemonSet, parts.nodes(), taints)) {
-    return { outcome: 'held' };
-  }
+  if (wasTakenBack || !verdict.missing || !canTakeBack(daemonSet, parts.nodes(), taints)) return { outcome: 'held' };
   const undo = takesBack(turn, key, daemonSet.generation + 1);
   try {
     const written = await send(parts, at, takeBack(daemonSet, parts.liveTaints(), taints));

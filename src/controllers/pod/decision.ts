@@ -117,15 +117,10 @@ export function decidePod(parts: PodParts, at: PodCase): Decision {
   const recall = (image: PodImage) => images.answer(image, namespace, pullSecrets, NEVER);
   const answerOf = nodeName !== undefined && isPaced ? backlog.answers(key, recall, ask) : ask;
   const waited = waitedMs(record, pod.images, parts.clock.monotonic());
-  const decision = decide(subject, {
-    ...{
-      answerOf,
-      namesOf: images.namesOf,
-      waitedMs: waited,
-      mayHold: subject.isGated && usesAffinity(subject.settings),
-    },
-    clusterArchitectures: parts.clusterArchitectures(),
-  });
+  const mayHold = subject.isGated && usesAffinity(subject.settings);
+  const clusterArchitectures = parts.clusterArchitectures();
+  const known = { answerOf, namesOf: images.namesOf, waitedMs: waited, mayHold, clusterArchitectures };
+  const decision = decide(subject, known);
   return overPlaced(decision, pod, placed);
 }
 

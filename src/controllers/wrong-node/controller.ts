@@ -316,10 +316,7 @@ function createEvictionLimits({ monotonic }: Clock) {
     /** Returns how long the next eviction of this owner's pods must wait by each limit; 0 or less: not at all. */
     waitMs(owner: string): { readonly ofOwnerMs: number; readonly ofAllMs: number } {
       const ofOwner = evictions.filter((each) => each.owner === owner);
-      return {
-        ofOwnerMs: leftMs(ofOwner.at(-MOST_OF_OWNER), WINDOW_MS),
-        ofAllMs: leftMs(evictions.at(-1), PACE_MS),
-      };
+      return { ofOwnerMs: leftMs(ofOwner.at(-MOST_OF_OWNER), WINDOW_MS), ofAllMs: leftMs(evictions.at(-1), PACE_MS) };
     },
     evicted(owner: string): void {
       evictions = [...evictions.filter((each) => leftMs(each, WINDOW_MS) > 0), { owner, at: monotonic() }];

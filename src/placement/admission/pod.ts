@@ -119,10 +119,7 @@ export function admitPod(
     }
     case 'hold':
       if (mayBeHeldBack && settings.noCommonArchitecture === 'reject') {
-        return {
-          kind: 'rejected',
-          message: heldNote(decision, subject.os, settings.schedulable),
-        };
+        return { kind: 'rejected', message: heldNote(decision, subject.os, settings.schedulable) };
       }
       // Without a toleration, the taints keep the pod Pending.
       return answer(isKept ? 'held' : 'open', NOTHING, mayGate && usesAffinity(settings));
