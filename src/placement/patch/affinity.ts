@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import type { RecordedRequirement } from '../objects/pod-record.ts';
@@ -102,7 +101,7 @@ function expressionsOf({ affinity }: Placed): JsonObject[] {
 }
 
 function isRecorded({ key, operator, values }: JsonObject, recorded: RecordedRequirement): boolean {
-  return key === recorded.key && operator === 'In' && isDeepStrictEqual(values, recorded.values);
+  return key === recorded.key && operator === 'In' && JSON.stringify(values) === JSON.stringify(recorded.values);
 }
 
 /** Returns the requirements whose labels the pod's node selector does not mention. */
