@@ -10,7 +10,7 @@ import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/da
 import { type Namespace, readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
-import { known, settings } from '../../placement/objects.ts';
+import { known, pending, settings } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 
 const ALL = { 'archaware.dev/architectures': 'all' };
@@ -24,6 +24,7 @@ function arrange(given: Partial<Settings> = {}) {
   const listeners: Listeners = {};
   const witnesses = createWitnesses(clock);
   let hasBegun = false;
+  const image = { answer: known('linux/amd64') };
   const writes: string[] = [];
   let version = 0;
   const loops = createLoops({
@@ -43,7 +44,7 @@ function arrange(given: Partial<Settings> = {}) {
     workers: 2,
     bootstrapMs: 120_000,
     images: {
-      answer: () => known('linux/amd64'),
+      answer: () => image.answer,
       namesOf: (image) => [image],
       canonicalOf: (image) => image,
       unusableSecrets: () => [],
@@ -65,7 +66,7 @@ function arrange(given: Partial<Settings> = {}) {
   const end = new AbortController();
   let running: Promise<void> = Promise.resolve();
   return {
-    ...{ writes, clock, listeners },
+    ...{ writes, clock, listeners, image },
     node(architecture: string, isReady = true) {
       const name = `${architecture}-1`;
       const now = readNode({
@@ -158,6 +159,22 @@ describe('the loops of a term', () => {
       await world.until('Node arm64-1: arm64,arm64');
     });
   }
+
+  it('taint a node that joins only when the DaemonSets that want a pod there were decided', async () => {
+    world = arrange();
+    world.image.answer = pending;
+    world.namespace('shop');
+    world.node('amd64');
+    world.daemonSet('agent', {});
+    world.begin();
+    await world.idle();
+    world.node('arm64');
+    await world.idle();
+    expect(world.writes).to.deep.equal([]);
+    world.image.answer = known('linux/amd64');
+    world.daemonSet('agent', {});
+    await world.until('DaemonSet agent: amd64', 'Node arm64-1: arm64,arm64');
+  });
 
   it('decide pods and DaemonSets again that follow the cluster, when an architecture joins', async () => {
     world = arrange();
