@@ -114,8 +114,9 @@ describe('DaemonSets that must roll', () => {
     expect(['second', 'third'].map((name) => controller.holdsTaints(`shop/${name}`))).to.deep.equal([true, false]);
   });
 
-  it('report a refusal that lasts', async () => {
-    const { put, run, world, clock, events } = arrangeDaemonSets();
+  it('report a refusal that lasts, until a write succeeds', async () => {
+    const { put, run, world, clock, controller, events } = arrangeDaemonSets();
+    const isRefused = () => controller.states.get(KEY)?.notes?.refused !== undefined;
     put();
     world.refusal = FORBIDDEN;
     for (let time = 0; time < 10; time++) {
@@ -124,5 +125,9 @@ describe('DaemonSets that must roll', () => {
     }
     expect(events.length).to.be.greaterThan(0);
     expect(events[0]).to.include('cannot patch');
+    expect(isRefused()).to.equal(true);
+    world.refusal = undefined;
+    await run();
+    expect(isRefused()).to.equal(false);
   });
 });
