@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { ours } from '../support/objects.ts';
+import type { RunningController } from '../support/running.ts';
 import { runWithWebhook } from '../support/webhook.ts';
 import { daemonSet, deployment, job, pod } from '../support/workloads.ts';
 import { arrangeHelm } from './support/helm.ts';
@@ -16,12 +17,16 @@ describe('what the author of a workload sees as it is applied', () => {
   before(async () => {
     world = await startWorld();
     await world.namespace(NS);
-    await runWithWebhook(world, '--bootstrap.timeout', '2s');
-    // Looks the images up.
-    await world.create(pod(NS, 'known', { images: ['multi', 'amd64'].map((tag) => world.image(tag)) }));
-    await world.eventuallyTolerates(NS, 'known', ours('amd64'));
+    await runAndLookUp('known');
   });
   after(() => world?.stop());
+
+  async function runAndLookUp(name: string, ...flags: readonly string[]): Promise<RunningController> {
+    const controller = await runWithWebhook(world, '--bootstrap.timeout', '2s', ...flags);
+    await world.create(pod(NS, name, { images: ['multi', 'amd64'].map((tag) => world.image(tag)) }));
+    await world.eventuallyTolerates(NS, name, ours('amd64'));
+    return controller;
+  }
 
   const image = (tag: string) => world.image(tag);
   const narrow = () => `image ${image('amd64')} runs on amd64 only; the pods will run on amd64 nodes`;
@@ -64,5 +69,14 @@ describe('what the author of a workload sees as it is applied', () => {
     } finally {
       await Promise.all([rm(chart, { recursive: true }), helm.remove()]);
     }
+  });
+
+  it('nothing with webhook.warnings: false', async () => {
+    await world.stopControllers();
+    const controller = await runAndLookUp('known-again', '--no-webhook.warnings');
+    await world.eventually('a review that knows the image', async () => {
+      expect(await applied(pod(NS, 'off', { images: [image('amd64')] }), '--dry-run=server')).to.deep.equal([]);
+      return (await controller.metric('archaware_admission_reviews_total', { outcome: 'patched' })) > 0;
+    });
   });
 });
