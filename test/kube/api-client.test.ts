@@ -2,8 +2,9 @@ import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { listen } from '../../src/kit/network/listen.ts';
-import { type ApiRequest, type ConnectedClient, createClient, type WatchOptions } from '../../src/kube/api-client.ts';
+import type { ApiRequest, ConnectedClient, WatchOptions } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
+import { clientAt } from './cluster.ts';
 
 type Answer = { readonly status?: number; readonly headers?: Record<string, string>; readonly body?: string };
 
@@ -38,25 +39,18 @@ describe('the client', () => {
   afterEach(() => stop());
 
   const connect = (url: string, silenceMs = 60_000) =>
-    createClient({
-      access: {
-        server: url,
-        inCluster: false,
-        namespace: undefined,
-        tls: () => ({}),
-        authenticate: () => authenticate(),
+    clientAt(
+      url,
+      { authenticate: () => authenticate() },
+      {
+        ...{ connections: 2, now: () => now, onRequest: (request) => void finished.push(request), silenceMs },
+        after(ms, act) {
+          const planned = { ms, act };
+          later.push(planned);
+          return () => void later.splice(later.indexOf(planned), 1);
+        },
       },
-      connections: 2,
-      userAgent: 'test',
-      now: () => now,
-      onRequest: (request) => void finished.push(request),
-      silenceMs,
-      after(ms, act) {
-        const planned = { ms, act };
-        later.push(planned);
-        return () => void later.splice(later.indexOf(planned), 1);
-      },
-    });
+    );
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let body = '';

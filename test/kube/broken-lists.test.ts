@@ -2,10 +2,9 @@ import { createServer } from 'node:http';
 import { expect } from 'chai';
 import { objectAt, stringAt } from '../../src/kit/json.ts';
 import { listen } from '../../src/kit/network/listen.ts';
-import { createClient } from '../../src/kube/api-client.ts';
 import { readAll } from '../../src/kube/read.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
-import { createSetClock } from './cluster.ts';
+import { clientAt, createSetClock } from './cluster.ts';
 
 const NAMES = ['p1', 'p2', 'p3', 'p4'];
 const item = (name: string) => ({ metadata: { name, uid: name }, spec: { note: '},{"metadata":{' }, status: {} });
@@ -32,18 +31,7 @@ async function readCut(broken: 0 | 1, offset: number, end: End): Promise<{ names
     response.write(part, () => response.destroy());
   });
   const port = await listen(server, '127.0.0.1:0');
-  const client = createClient({
-    access: {
-      server: `http://127.0.0.1:${port}`,
-      inCluster: false,
-      namespace: 'default',
-      tls: () => ({}),
-      authenticate: async () => ({}),
-    },
-    connections: 1,
-    userAgent: 'test',
-    now: Date.now,
-  });
+  const client = clientAt(`http://127.0.0.1:${port}`);
   const { signal } = new AbortController();
   try {
     const retrying = createRetryingClient(client, { clock: createSetClock(), signal });

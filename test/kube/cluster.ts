@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../src/kit/clock.ts';
-import { findCluster } from '../../src/kube/access.ts';
-import { type ApiClient, createClient } from '../../src/kube/api-client.ts';
+import { type ClusterAccess, findCluster } from '../../src/kube/access.ts';
+import { type ApiClient, type ClientOptions, createClient } from '../../src/kube/api-client.ts';
 import { type EmbeddedCluster, type EmbeddedOptions, startEmbeddedCluster } from '../simulator/embedded-cluster.ts';
 
 /** An embedded API server that nobody else uses, and a client of the program with all rights. */
@@ -31,6 +31,12 @@ export async function startServer(options: EmbeddedOptions = {}): Promise<Server
       await cluster.stop();
     },
   };
+}
+
+/** A client of a server that asks for no login, unless `access` says more. */
+export function clientAt(server: string, access: Partial<ClusterAccess> = {}, more: Partial<ClientOptions> = {}) {
+  const open = { server, inCluster: false, namespace: undefined, tls: () => ({}), authenticate: async () => ({}) };
+  return createClient({ access: { ...open, ...access }, connections: 1, userAgent: 'test', now: () => 0, ...more });
 }
 
 /** Both times of a clock, set by hand. A wait ends at once; its length is recorded. */

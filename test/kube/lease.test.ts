@@ -28,6 +28,13 @@ describe('the lease', () => {
     await tryAcquire(never);
   }
 
+  /** Another replica sees the holder silent for the whole duration, and takes the Lease. */
+  async function takeOver({ clock, tryAcquire }: ReturnType<typeof holder>): Promise<void> {
+    await tryAcquire(never);
+    clock.now.monotonic += 15_001;
+    await tryAcquire(never);
+  }
+
   /** One look at the holder. */
   async function look({ follow, clock }: ReturnType<typeof holder>): Promise<void> {
     const once = new AbortController();
@@ -213,9 +220,7 @@ describe('the lease', () => {
   it('is lost at once if another replica holds it', async () => {
     const [a, b] = [holder('a'), holder('b')];
     await a.tryAcquire(never);
-    await b.tryAcquire(never);
-    b.clock.now.monotonic += 15_001;
-    await b.tryAcquire(never);
+    await takeOver(b);
     await a.keep(never);
     expect([a.mayWrite(), b.mayWrite()]).to.deep.equal([false, true]);
   });
@@ -325,9 +330,7 @@ describe('the lease', () => {
     const [a, b] = [holder('a'), holder('b')];
     await b.release(never);
     await a.tryAcquire(never);
-    await b.tryAcquire(never);
-    b.clock.now.monotonic += 15_001;
-    await b.tryAcquire(never);
+    await takeOver(b);
     await a.release(never);
     expect(await record('holderIdentity')).to.equal('b');
   });

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { listen } from '../../src/kit/network/listen.ts';
 import type { TlsOptions } from '../../src/kube/access.ts';
-import { createClient } from '../../src/kube/api-client.ts';
+import { clientAt } from './cluster.ts';
 
 function issue(name: string) {
   const authority = createAuthority(name);
@@ -18,18 +18,7 @@ describe('an API client whose authority is rotated', () => {
     server.on('tlsClientError', () => undefined);
     const port = await listen(server, '127.0.0.1:0');
     let trusted: TlsOptions = old.trust;
-    const client = createClient({
-      access: {
-        server: `https://127.0.0.1:${port}`,
-        inCluster: false,
-        namespace: undefined,
-        tls: () => trusted,
-        authenticate: async () => ({}),
-      },
-      connections: 1,
-      userAgent: 'test',
-      now: () => 0,
-    });
+    const client = clientAt(`https://127.0.0.1:${port}`, { tls: () => trusted });
     const ask = () => client.request('get', '/version').catch((error: unknown) => String(error));
     try {
       expect(await ask()).to.deep.equal({ kind: 'Status' });

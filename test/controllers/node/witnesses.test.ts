@@ -1,6 +1,7 @@
 import { expect } from 'chai';
-import { createWitnesses } from '../../../src/controllers/node/witnesses.ts';
-import { node } from '../../placement/objects.ts';
+import { createTally, createWitnesses } from '../../../src/controllers/node/witnesses.ts';
+import { taintKinds } from '../../../src/placement/nodes/node.ts';
+import { node, taint } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 
 describe('the architectures that nodes are witnesses for', () => {
@@ -53,4 +54,31 @@ describe('the architectures that nodes are witnesses for', () => {
     witnesses.seen({ now: of('a', 'arm64', { ready: false }), before }, false);
     expect(witnesses.architectures()).to.deep.equal(['arm64']);
   });
+});
+
+describe('the taints that nodes of the cluster have', () => {
+  const arm = node({ taints: [taint('arch=arm64:NoSchedule'), taint('node.kubernetes.io/not-ready:NoExecute')] });
+  const both = node({ taints: [taint('arch=amd64:NoSchedule'), taint('gpu=yes:NoSchedule')] });
+
+  /** Nodes that come and go, `+arm -both`; whether each changes something; the taints in the end. */
+  const rows: [given: string, steps: string, changes: boolean[], all: string[]][] = [
+    ['no node', '+none', [false], []],
+    ['the first node', '+arm', [true], ['arch:NoSchedule']],
+    ['two nodes with the same', '+arm +arm', [true, false], ['arch:NoSchedule']],
+    ['another taint on the second', '+arm +both', [true, true], ['arch:NoSchedule', 'gpu:NoSchedule']],
+    ['one of two gone', '+arm +arm -arm', [true, false, false], ['arch:NoSchedule']],
+    ['the last one gone', '+arm -arm', [true, true], []],
+    ['one taint of two gone with its node', '+arm +both -both', [true, true, true], ['arch:NoSchedule']],
+  ];
+  for (const [given, steps, changes, all] of rows) {
+    it(`are counted: ${given}`, () => {
+      const live = createTally(taintKinds);
+      const counted = steps.split(' ').map((step) => {
+        const subject = step.endsWith('arm') ? arm : step.endsWith('both') ? both : undefined;
+        return live.count(subject, step.startsWith('+') ? 1 : -1);
+      });
+      expect(counted).to.deep.equal(changes);
+      expect([...live.all()].sort()).to.deep.equal(all);
+    });
+  }
 });

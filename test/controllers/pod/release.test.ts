@@ -20,9 +20,11 @@ const PLACING: PlacementIntent = {
   tolerations: [toleration('supported-arch=arm64:NoSchedule')],
   affinity: { required: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] }], preferred: [] },
 };
-const details = { causes: [{ field: 'spec.affinity', message: 'no' }] };
-const invalid = new ApiError(422, { reason: 'Invalid', message: 'spec.affinity: no', details }, 'patch');
-const forbidden = new ApiError(403, { reason: 'Forbidden', message: 'cannot patch resource "pods"' }, 'patch');
+const refusal = (status: number, message: string, more: object = {}) =>
+  new ApiError(status, { message, ...more }, 'patch');
+const CAUSES = { reason: 'Invalid', details: { causes: [{ field: 'spec.affinity', message: 'no' }] } };
+const invalid = refusal(422, 'spec.affinity: no', CAUSES);
+const forbidden = refusal(403, 'cannot patch resource "pods"', { reason: 'Forbidden' });
 
 /** Returns what a patch adds to the pod; undefined: only the gate is removed. */
 function placingIn(patch: readonly Operation[]): PlacementIntent | undefined {
@@ -91,8 +93,7 @@ describe('the release of a gated pod', () => {
   });
 
   it('goes without tolerations, and with its affinity, if the refusal is about tolerations', async () => {
-    const message = 'ValidatingAdmissionPolicy denied request: tolerations are not allowed';
-    const denied = new ApiError(422, { reason: 'Invalid', message, details }, 'patch');
+    const denied = refusal(422, 'ValidatingAdmissionPolicy denied request: tolerations are not allowed', CAUSES);
     const { tries, reported, given } = attempts((placing) => (placing?.tolerations.length ? denied : undefined));
     expect(await tries(20)).to.equal(7);
     expect(given()).to.deep.equal({ ...PLACING, tolerations: [] });
@@ -100,9 +101,7 @@ describe('the release of a gated pod', () => {
   });
 
   it('goes after a minute of the same 500 while other writes succeed, as after PodTolerationRestriction', async () => {
-    const message =
-      'pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist';
-    const conflict = new ApiError(500, { message }, 'patch');
+    const conflict = refusal(500, 'pod tolerations (possibly merged) conflict with its namespace whitelist');
     const refuses = (placing: PlacementIntent | undefined) => (placing?.tolerations.length ? conflict : undefined);
     const { tries, given } = attempts(refuses, POD, (now) => now);
     expect(await tries(20)).to.equal(7);
@@ -110,26 +109,20 @@ describe('the release of a gated pod', () => {
   });
 
   it('is retried as long as the API server answers every write with 500', async () => {
-    const broken = new ApiError(500, { message: 'cannot store it' }, 'patch');
-    const { tries } = attempts(
-      () => broken,
-      POD,
-      () => 0,
-    );
-    expect(await tries(100)).to.equal(0);
+    const refuses = () => refusal(500, 'cannot store it');
+    const noWrite = () => 0;
+    expect(await attempts(refuses, POD, noWrite).tries(100)).to.equal(0);
   });
 
+  const all = (placing: PlacementIntent | undefined) => (placing === undefined ? undefined : invalid);
+
   it('is not tried with less if the pod is not gated, because nothing holds it', async () => {
-    const { tries, given } = attempts((placing) => (placing === undefined ? undefined : invalid), {
-      ...POD,
-      gated: undefined,
-    });
-    expect(await tries(30)).to.equal(0);
-    expect(given()).to.equal('nothing');
+    const { tries, given } = attempts(all, { ...POD, gated: undefined });
+    expect([await tries(30), given()]).to.deep.equal([0, 'nothing']);
   });
 
   it('goes without tolerations only after another minute of refusals', async () => {
-    const { tries, given } = attempts((placing) => (placing === undefined ? undefined : invalid));
+    const { tries, given } = attempts(all);
     expect(await tries(30)).to.be.greaterThan(7);
     expect(given()).to.equal(undefined);
   });

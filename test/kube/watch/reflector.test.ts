@@ -3,10 +3,10 @@ import type { Clock } from '../../../src/kit/clock.ts';
 import type { ApiClient } from '../../../src/kube/api-client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import type { StoreChange } from '../../../src/kube/watch/collection.ts';
-import { createReflector, type Reflector } from '../../../src/kube/watch/reflector.ts';
+import { createReflector, type Reflector, type ReflectorOptions } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import { createHandClock } from '../../controllers/hand-clock.ts';
-import { at, text } from '../../simulator/json.ts';
+import { at, type JsonObject, text } from '../../simulator/json.ts';
 import { createSetClock, type Server, startServer } from '../cluster.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -29,17 +29,14 @@ describe('the reflector', () => {
 
   const told = ({ key, now, before }: StoreChange<Pod>) =>
     `${now === undefined ? 'gone' : before === undefined ? 'new' : 'changed'} ${key.replace('default/', '')}`;
-  function reflect(given: { clock?: Clock; client?: ApiClient } = {}): Reflector<Pod> {
-    const { clock = createSetClock(), client = server.client } = given;
-    const reflector = createReflector({
-      client,
-      path: '/api/v1/pods',
+  function reflect(given: Partial<ReflectorOptions<Pod>> = {}): Reflector<Pod> {
+    const reflector = createReflector<Pod>({
+      ...{ client: server.client, clock: createSetClock(), path: '/api/v1/pods', idleMs: 60_000 },
       read: (object) => readPod(object),
       keyOf: ({ namespace, name }) => `${namespace}/${name}`,
       onChange: (change: StoreChange<Pod>) => void changes.push(told(change)),
       onRestart: (reason) => void restarts.push(reason),
-      clock,
-      idleMs: 60_000,
+      ...given,
     });
     ended = reflector.run(end.signal);
     return reflector;
@@ -167,18 +164,11 @@ describe('the reflector', () => {
       },
     };
     const reads: boolean[] = [];
-    const reflector = createReflector({
-      client,
-      path: '/api/v1/pods',
-      read(object, isReset) {
-        reads.push(isReset);
-        return readPod(object);
-      },
-      keyOf: ({ namespace, name }) => `${namespace}/${name}`,
-      onChange() {},
-      clock: createSetClock(),
-    });
-    ended = reflector.run(end.signal);
+    const read = (object: JsonObject, isReset: boolean) => {
+      reads.push(isReset);
+      return readPod(object);
+    };
+    const reflector = reflect({ client, read });
     await until('the version of the backup', () => reflector.store.get('/p')?.resourceVersion === '400');
     expect(reads.slice(0, 2), 'nothing read before counts').to.deep.equal([false, true]);
   });
