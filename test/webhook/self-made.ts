@@ -5,7 +5,6 @@ import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../src
 import type { ApiClient } from '../../src/kube/api-client.ts';
 import { readAuthorities } from '../../src/oci/http/trust.ts';
 import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/certificates/self-signed.ts';
-import type { CertificateSource } from '../../src/webhook/certificates/source.ts';
 import { type KeepConfigurationOptions, keepConfiguration } from '../../src/webhook/keep-configuration.ts';
 import { createPaths } from '../../src/webhook/paths.ts';
 import { createHandClock } from '../controllers/hand-clock.ts';
@@ -28,25 +27,16 @@ export async function until(what: string, condition: () => boolean | Promise<boo
 }
 
 /** Certificates of replicas over a clock that a test moves. */
-export type World = {
-  readonly clock: Clock;
-  readonly now: () => number;
-  /** Adds a replica, and waits for its first check. Its reports are in `problems`. */
-  replica(options?: Partial<SelfSignedOptions>): Promise<CertificateSource & { readonly problems: string[] }>;
-  /** Adds another task that waits on the clock until the signal aborts. */
-  add(run: (signal: AbortSignal) => Promise<void>): Promise<void>;
-  /** Moves the clock forward, and waits until all checks that are due are done. */
-  pass(ms: number): Promise<void>;
-  end(): Promise<void>;
-};
+export type World = ReturnType<typeof createWorld>;
 
-export function createWorld(client: ApiClient, begin: number): World {
+export function createWorld(client: ApiClient, begin: number) {
   const hand = createHandClock();
   const clock: Clock = { ...hand, wall: () => begin + hand.wall() };
   const end = new AbortController();
   const running: Promise<void>[] = [];
   const settled = () => until('all have looked', () => hand.waiting === running.length);
 
+  /** Adds a task that waits on the clock until the signal aborts. */
   async function add(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
     running.push(run(end.signal));
     await settled();
@@ -55,7 +45,8 @@ export function createWorld(client: ApiClient, begin: number): World {
     clock,
     now: clock.wall,
     add,
-    async replica(options = {}) {
+    /** Adds a replica, and waits for its first check. Its reports are in `problems`. */
+    async replica(options: Partial<SelfSignedOptions> = {}) {
       const problems: string[] = [];
       const source = createSelfSigned({
         client,
@@ -68,11 +59,12 @@ export function createWorld(client: ApiClient, begin: number): World {
       await add(source.run);
       return { ...source, problems };
     },
-    async pass(ms) {
+    /** Moves the clock forward, and waits until all checks that are due are done. */
+    async pass(ms: number): Promise<void> {
       await hand.advance(ms);
       await settled();
     },
-    async end() {
+    async end(): Promise<void> {
       end.abort();
       await Promise.all(running);
     },

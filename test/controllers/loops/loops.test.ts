@@ -3,7 +3,7 @@ import { createLoops } from '../../../src/controllers/loops/loops.ts';
 import { createWitnesses } from '../../../src/controllers/node/witnesses.ts';
 import type { Listeners } from '../../../src/controllers/watches.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { createStore } from '../../../src/kube/watch/collection.ts';
+import { createStore, type Store, type StoreChange, type Stored } from '../../../src/kube/watch/collection.ts';
 import { NO_RULES } from '../../../src/placement/nodes/label-rules.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
@@ -15,6 +15,13 @@ import { createHandClock } from '../hand-clock.ts';
 
 const ALL = { 'archaware.dev/architectures': 'all' };
 const READY = { conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: '1970-01-01T00:00:00Z' }] };
+
+/** Puts an object into its store, as a watch does. */
+function show<T extends Stored>(store: Store<T>, key: string, now: T, listener?: (change: StoreChange<T>) => void) {
+  const before = store.get(key);
+  store.put(key, now);
+  listener?.({ key, now, before });
+}
 
 /** The loops of one term over stores that the test fills. Writes are recorded, and not shown in the stores. */
 function arrange(given: Partial<Settings> = {}) {
@@ -73,16 +80,13 @@ function arrange(given: Partial<Settings> = {}) {
         metadata: metadata({ name, creationTimestamp: '1970-01-01T00:00:00Z' }),
         status: { nodeInfo: { architecture }, ...(isReady ? READY : {}) },
       });
-      const before = nodes.get(name);
-      nodes.put(name, now);
-      witnesses.seen({ now, before }, !hasBegun);
-      listeners.node?.({ key: name, now, before });
+      show(nodes, name, now, (change) => {
+        witnesses.seen(change, !hasBegun);
+        listeners.node?.(change);
+      });
     },
     namespace(name: string, labels: JsonObject = {}) {
-      const now = readNamespace({ metadata: metadata({ name, labels }) });
-      const before = namespaces.get(name);
-      namespaces.put(name, now);
-      listeners.namespace?.({ key: name, now, before });
+      show(namespaces, name, readNamespace({ metadata: metadata({ name, labels }) }), listeners.namespace);
     },
     pod(name: string, annotations: JsonObject) {
       const now = readPod({
@@ -90,10 +94,7 @@ function arrange(given: Partial<Settings> = {}) {
         spec: { containers: [{ name: 'c', image: 'app' }] },
         status: { phase: 'Pending' },
       });
-      const key = `shop/${name}`;
-      const before = pods.get(key);
-      pods.put(key, now);
-      listeners.pod?.({ key, now, before });
+      show(pods, `shop/${name}`, now, listeners.pod);
     },
     daemonSet(name: string, annotations: JsonObject, tolerations: readonly JsonObject[] = []) {
       const now = readDaemonSet({
@@ -103,10 +104,7 @@ function arrange(given: Partial<Settings> = {}) {
         },
         status: { observedGeneration: 1 },
       });
-      const key = `shop/${name}`;
-      const before = daemonSets.get(key);
-      daemonSets.put(key, now);
-      listeners.daemonSet?.({ key, now, before });
+      show(daemonSets, `shop/${name}`, now, listeners.daemonSet);
     },
     begin() {
       hasBegun = true;
