@@ -418,7 +418,7 @@ describe('a credential helper', () => {
   const answers: [what: string, body: string, message: string][] = [
     ['no JSON', `say('hunter2');`, NO_LOGIN],
     ['no secret', `say('{"Username":"hunter2"}');`, NO_LOGIN],
-    ['a number', `say('{"Username":"me","Secret":7}');`, NO_LOGIN],
+    ['no user', `say('{"Secret":"hunter2"}');`, NO_LOGIN],
     ['an error on standard output', `say('hunter2 is wrong'); end(1);`, 'ended with code 1'],
   ];
   for (const [what, body, message] of answers) {

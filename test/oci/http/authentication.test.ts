@@ -572,6 +572,20 @@ describe('token requests at once', () => {
     expect(tokens()).to.have.length(4);
   });
 
+  it('go on when one of the waiting requests leaves', async () => {
+    const { ask, tokens, open } = held();
+    const leaving = new AbortController();
+    const first = ask({ signal: leaving.signal }).catch((reason: unknown) => reason);
+    const second = ask();
+    await new Promise(setImmediate);
+    leaving.abort(new Error('gone'));
+    expect(await first).to.include({ message: 'gone' });
+    expect(tokens()[0]?.signal.aborted).to.equal(false);
+    open();
+    expect(await second).to.include({ status: 200 });
+    expect(tokens()).to.have.length(1);
+  });
+
   it('end when all waiting requests have left, and the next one starts again', async () => {
     const { ask, tokens, open } = held();
     const leaving = new AbortController();
