@@ -77,11 +77,13 @@ export function createDaemonSets({ store, api, pods }: World): Controller {
   function roll(set: JsonObject): void {
     if (at(set, 'spec', 'updateStrategy', 'type') !== 'RollingUpdate') return;
     const [spec, hash] = [podSpec(set), revisionOf(set)];
-    const desired = store.list(NODES).filter((node) => placement(spec, node).shouldRun).length;
-    const limit = maxUnavailable(set, desired);
+    const present = byNode(set);
+    const desired = store.list(NODES).filter((node) => placement(spec, node).shouldRun);
+    const limit = maxUnavailable(set, desired.length);
     const candidates: JsonObject[] = [];
-    let unavailable = 0;
-    for (const here of byNode(set).values()) {
+    // A pod may have gone since `manage` looked; another one comes at the next look.
+    let unavailable = desired.filter((node) => !present.has(nameOf(node))).length;
+    for (const here of present.values()) {
       const [pod, second] = here.filter((other) => !isDeleting(other));
       if (!pod || second) unavailable += 1;
       else if (at(pod, 'metadata', 'labels', 'controller-revision-hash') === hash) unavailable += isReady(pod) ? 0 : 1;
