@@ -227,6 +227,7 @@ describe('hosts.toml', () => {
     ['[header]\nx = 1', /^header\."x": expected a text or a list of texts, got a number$/],
     ['[header]\nx = ["a", 1]', /^header\."x": .* got a list$/],
     ['[header]\nx = "secret\\r\\ny: z"', /^header\."x": the value has a line break/],
+    ['[header]\nx = ["ok", "secret\\u0000"]', /^header\."x": the value/],
     ['[header]\nx = "secret\\u20ac"', /^header\."x": the value/],
   ];
   for (const [text, problem] of refused) {

@@ -70,6 +70,7 @@ describe('the proxy of the environment', () => {
     ['.registry.example.com', https, false],
     ['ample.com', https, false],
     ['other.test, example.com ,', https, true],
+    ['other.test example.com', https, true],
     ['example.com:443', https, true],
     ['example.com:443', 'https://example.com:5000/', false],
     ['example.com:5000', 'https://r.example.com:5000/', true],
