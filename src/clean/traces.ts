@@ -179,11 +179,8 @@ async function takePods(
     const names = found.filter(isMeant).map(({ pod: { namespace, name } }) => ({ namespace, name }));
     return [...new Map(names.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
   };
-  return {
-    gated: named(({ gated }) => gated),
-    recorded: named(({ recorded }) => recorded),
-    pods: found.flatMap(({ pod }) => ('cleaning' in pod ? pod : [])),
-  };
+  const pods = found.flatMap(({ pod }) => ('cleaning' in pod ? pod : []));
+  return { gated: named(({ gated }) => gated), recorded: named(({ recorded }) => recorded), pods };
 }
 
 /** Returns the DaemonSets as they will be once their templates are restored. */

@@ -50,11 +50,8 @@ export function checkObjects(
 ): Check {
   const found = units.flatMap(({ parts }) => parts.map((part) => checkOne(part, on, circumstances, answerOf)));
   const notes = found.flatMap((each) => each.notes);
-  return {
-    objects: found.map(({ object }) => object),
-    missing: found.flatMap(({ missing }) => missing),
-    ...(notes.length > 0 ? { notes } : {}),
-  };
+  const missing = found.flatMap((each) => each.missing);
+  return { objects: found.map(({ object }) => object), missing, ...(notes.length > 0 ? { notes } : {}) };
 }
 
 function checkOne(

@@ -16,21 +16,16 @@ export function reportImages(
   for (const workload of workloads) for (const image of workload.images) addTo(users, image, workload);
   const blocked = new Map(targets.map((target) => [target, blockedBy(workloads, target)]));
   const rows = [...users].map(([image, using]): ReportedImage => {
-    const blocking = targets.flatMap((target): [string, ImageBlocking][] => {
-      const found = blocked.get(target)?.get(image);
-      if (found === undefined) return [];
+    const found = targets.flatMap((target): [string, ImageBlocking][] => {
+      const held = blocked.get(target)?.get(image);
+      if (held === undefined) return [];
       const newer = newerOf(image, target);
-      const counts = { blocks: tallyOf(found.all), alone: tallyOf(found.alone) };
+      const counts = { blocks: tallyOf(held.all), alone: tallyOf(held.alone) };
       return [[target, { ...counts, ...(newer === undefined ? {} : { newer }) }]];
     });
     const finding = findings.get(image) ?? { platforms: [] };
-    return {
-      image,
-      registry: registryOf(image),
-      ...finding,
-      used: tallyOf(using),
-      blocking: Object.fromEntries(blocking),
-    };
+    const blocking = Object.fromEntries(found);
+    return { image, registry: registryOf(image), ...finding, used: tallyOf(using), blocking };
   });
   return rows.sort(byWeight);
 }

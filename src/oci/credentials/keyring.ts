@@ -73,16 +73,12 @@ export function createKeyring(options: KeyringOptions) {
   async function readSecrets(access: Access, signal: AbortSignal): Promise<readonly (Login & Credential)[]> {
     const secrets = await options.pullSecrets(access, signal).catch((error: unknown) => {
       if (signal.aborted) throw signal.reason;
-      throw new ImageError('the pull secrets could not be read from the API server', {
-        code: 'unavailable',
-        cause: error,
-      });
+      const message = 'the pull secrets could not be read from the API server';
+      throw new ImageError(message, { code: 'unavailable', cause: error });
     });
     const logins = parse(access, secrets).map((login) => credential(login, false));
-    learnt.set(
-      accessKey(access),
-      logins.map((login) => ({ pattern: login.pattern, fingerprint: login.fingerprint })),
-    );
+    const known = logins.map((login) => ({ pattern: login.pattern, fingerprint: login.fingerprint }));
+    learnt.set(accessKey(access), known);
     return logins;
   }
 

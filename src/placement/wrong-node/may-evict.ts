@@ -23,11 +23,8 @@ export type Whole = {
 
 /** Reads these facts from a pod as the API server sent it. A binding by the scheduler leaves no entry in `managedFields`. */
 export function readWhole(object: JsonObject): Whole {
-  return {
-    namesNode: writersOf(object, 'f:nodeName').length > 0,
-    toleratesByUs: wroteTolerations(object),
-    demands: readDemands(objectAt(object, 'spec')),
-  };
+  const namesNode = writersOf(object, 'f:nodeName').length > 0;
+  return { namesNode, toleratesByUs: wroteTolerations(object), demands: readDemands(objectAt(object, 'spec')) };
 }
 
 /** The state of the cluster on which an eviction depends. */
