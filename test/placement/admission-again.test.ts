@@ -63,15 +63,19 @@ const BY_BOTH = by('both');
 const PLAIN = by('affinity', { preferred: {} });
 type Row = readonly [given: string, first: JsonObject, between: Change, circumstances: Circumstances, expected: string];
 
-/** `expected`: the result of the second call, and the pod after it. A third call changes nothing. */
+/** `expected`: the result of a review, and the pod after it. One more changes nothing. */
+function settles(given: string, object: () => JsonObject, circumstances: Circumstances, expected: string): void {
+  it(`${given}: ${expected}`, () => {
+    const { kind, after } = review(object(), circumstances);
+    expect(`${kind}: ${placement(after)}`).to.equal(expected);
+    expect(review(after, circumstances).kind, 'one more review').to.equal('unchanged');
+  });
+}
+
+/** `expected`: of the second review. */
 function check(rows: readonly Row[]): void {
   for (const [given, first, between, circumstances, expected] of rows) {
-    it(`${given}: ${expected}`, () => {
-      const { after } = review(first, circumstances);
-      const again = review(between(after), circumstances);
-      expect(`${again.kind}: ${placement(again.after)}`).to.equal(expected);
-      expect(review(again.after, circumstances).kind, 'the third call').to.equal('unchanged');
-    });
+    settles(given, () => between(review(first, circumstances).after), circumstances, expected);
   }
 }
 
@@ -186,13 +190,7 @@ describe('admission that gated a pod', () => {
     ['and it is bound meanwhile', put(gated, ['spec', 'nodeName'], 'n1'), BY_BOTH, 'patched: '],
     ['and it is to be ignored meanwhile', put(gated, ['metadata', 'labels'], IGNORE), BY_BOTH, 'patched: '],
   ];
-  for (const [given, object, circumstances, expected] of rows) {
-    it(`${given}: ${expected}`, () => {
-      const { kind, after } = review(object, circumstances);
-      expect(`${kind}: ${placement(after)}`).to.equal(expected);
-      expect(review(after, circumstances).kind).to.equal('unchanged');
-    });
-  }
+  for (const [given, object, circumstances, expected] of rows) settles(given, () => object, circumstances, expected);
 });
 
 describe('a record that its author forged', () => {
@@ -204,24 +202,24 @@ describe('a record that its author forged', () => {
   const more = { required: [{ key: 'kubernetes.io/arch', values: ['amd64', 's390x'] }] };
   const claim: JsonObject = { tolerations: [ARM], required: [{ key: 'kubernetes.io/arch', values: ['amd64'] }] };
   const rows: [given: string, object: JsonObject, mode: Settings['mode'], expected: string][] = [
-    ['claims what a policy requires', forged(claim), 'affinity', `affinity arch In amd64; ${NOTED}`],
+    ['claims what a policy requires', forged(claim), 'affinity', `patched: affinity arch In amd64; ${NOTED}`],
     [
       'claims it with a term, as earlier versions did',
       forged({ required: [{ term: 0, key: 'kubernetes.io/arch', values: ['amd64'] }] }),
       'affinity',
-      `tolerates arm64; affinity arch In amd64; ${NOTED}`,
+      `patched: tolerates arm64; affinity arch In amd64; ${NOTED}`,
     ],
-    ['claims one too many', forged(claim, forced, ['s390x']), 'taints', `tolerates s390x; ${AMD}; ${NOTED}`],
-    ['claims more than is there', forged(more), 'affinity', `tolerates arm64; ${AMD}`],
-    ['claims what is not there', forged(claim, {}), 'both', `tolerates amd64,arm64; affinity ${BOTH}; ${NOTED}`],
+    ['claims one too many', forged(claim, forced, ['s390x']), 'taints', `patched: tolerates s390x; ${AMD}; ${NOTED}`],
+    ['claims more than is there', forged(more), 'affinity', `patched: tolerates arm64; ${AMD}`],
+    [
+      'claims what is not there',
+      forged(claim, {}),
+      'both',
+      `patched: tolerates amd64,arm64; affinity ${BOTH}; ${NOTED}`,
+    ],
   ];
   for (const [given, object, mode, expected] of rows) {
-    it(`${given}: ${expected}`, () => {
-      const circumstances = by(mode, { preferred: {} });
-      const { after } = review(object, circumstances);
-      expect(placement(after)).to.equal(expected);
-      expect(review(after, circumstances).kind).to.equal('unchanged');
-    });
+    settles(given, () => object, by(mode, { preferred: {} }), expected);
   }
 
   it('lists afterwards only what is there', () => {
@@ -244,7 +242,8 @@ describe('an annotation that archaware did not write', () => {
   };
   const forged = (record: unknown) =>
     pod(wishes, { annotations: { [MANAGED]: typeof record === 'string' ? record : JSON.stringify(record) } });
-  const expected = `tolerates gpu=yes,amd64,arm64; affinity tenant In a & ${BOTH}; ${NOTED}`;
+  /** The wishes of the pod stay. */
+  const expected = `patched: tolerates gpu=yes,amd64,arm64; affinity tenant In a & ${BOTH}; ${NOTED}`;
   const ARCH = { key: 'kubernetes.io/arch', values: ['x'] };
   const rows: [given: string, record: unknown][] = [
     ['is no JSON', '{'],
@@ -257,20 +256,11 @@ describe('an annotation that archaware did not write', () => {
     ['claims terms that are not there', { required: [-1, 0.5, 9, 1e300].map((term) => ({ ...ARCH, term })) }],
     ['claims tolerations that are not there', { tolerations: [ARM] }],
   ];
-  for (const [given, record] of rows) {
-    it(`${given}: the wishes of the pod stay`, () => {
-      const { after } = review(forged(record), circumstances);
-      expect(placement(after)).to.equal(expected);
-      expect(review(after, circumstances).kind).to.equal('unchanged');
-    });
-  }
+  for (const [given, record] of rows) settles(given, () => forged(record), circumstances, expected);
 
-  it('is not written if all annotations together would be too large for the API server', () => {
-    const large = pod({}, { annotations: { x: 'x'.repeat(256 * 1024 - 100) } });
-    const { after } = review(large, circumstances);
-    expect(placement(after)).to.equal(`tolerates amd64,arm64; affinity ${BOTH}; notes x`);
-    expect(review(after, circumstances).kind).to.equal('unchanged');
-  });
+  const large = pod({}, { annotations: { x: 'x'.repeat(256 * 1024 - 100) } });
+  const unnoted = `patched: tolerates amd64,arm64; affinity ${BOTH}; notes x`;
+  settles('would be too large for the API server with the others', () => large, circumstances, unnoted);
 
   it('may be very long, like the pod', () => {
     const many = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
