@@ -4,7 +4,15 @@ import { BOTH, explained, type Given, IGNORED, node, tolerating } from './explai
 
 const START = Date.parse('2026-03-01T06:13:20Z');
 const WAITS = 'waits: it waits for a (not-found); it';
+const RUNS = 'runs: it runs on arm-1 (arm64)';
+const NEXT = `${RUNS}; at its next start`;
+const NOWHERE = 'fits-nowhere: it fits no node:';
+const IGNORES = 'alone: it is labelled archaware.dev/ignore=true;';
+const BY_TIME = 'starts by itself at 06:13:20 UTC at the latest, on';
+const UNKNOWN = { images: '!not-found' } as const;
 
+/** What an Event said of its start at 06:13:20, so many milliseconds after that time. */
+const said = (agoMs: number) => ({ patience: { startsAtLatestMs: START, nowMs: START + agoMs } });
 const bound = (more: JsonObject = {}, status: JsonObject = { phase: 'Running' }): Pick<Given, 'spec' | 'status'> => ({
   spec: { nodeName: 'arm-1', ...more },
   status,
@@ -13,6 +21,8 @@ const ASKS = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
 const LABELLED = [node('amd-1', 'amd64', {}, { 'kubernetes.io/arch': 'amd64' })];
 const TOLERATES = { spec: tolerating('amd64', 'arm64') };
 const APART = { images: 'amd64 arm64' };
+const WINDOWS = { images: 'windows/amd64', spec: { os: { name: 'windows' } } } as const;
+const GATED = { schedulingGates: [{ name: 'x/y' }] };
 const FILE = { kind: 'Deployment', images: 'arm64' } as const;
 const PART = 'its images have no architecture in common';
 const BY_ARCHAWARE = {
@@ -25,17 +35,13 @@ const PLACED = { metadata: BY_ARCHAWARE, ...bound(tolerating('amd64', 'arm64')) 
 
 describe('the verdict of an explanation', () => {
   const rows: readonly (readonly [what: string, given: Given, expected: string])[] = [
-    ['it runs', { images: BOTH, ...bound() }, 'runs: it runs on arm-1 (arm64)'],
+    ['it runs', { images: BOTH, ...bound() }, RUNS],
     ['it does not run yet', { images: BOTH, ...bound({}, { phase: 'Pending' }) }, 'runs: it is bound to arm-1 (arm64)'],
-    [
-      'it runs, and would not run again',
-      { images: 'amd64 arm64', ...bound() },
-      'runs: it runs on arm-1 (arm64); at its next start it would be held, because its images have no architecture in common',
-    ],
+    ['it runs, and would not run again', { ...APART, ...bound() }, `${NEXT} it would be held, because ${PART}`],
     [
       'it runs, and asks for what its image does not have',
       { images: 'amd64', ...bound(ASKS) },
-      'runs: it runs on arm-1 (arm64); at its next start no node would take it: the pod asks for arm64, its image is amd64 only',
+      `${NEXT} no node would take it: the pod asks for arm64, its image is amd64 only`,
     ],
     ['it can run', { images: BOTH, ...TOLERATES }, 'can-run: it can run on amd64, arm64 nodes'],
     [
@@ -59,39 +65,31 @@ describe('the verdict of an explanation', () => {
     ],
     [
       'it waits for a lookup, and no Event says how long',
-      { images: '!not-found' },
+      UNKNOWN,
       `${WAITS} starts by itself within images.fallbackAfter of the controller's first failed lookup (its Event ImageUnresolvable says when), on amd64, arm64`,
     ],
-    [
-      'it waits for a lookup, until a time',
-      { images: '!not-found', patience: { startsAtLatestMs: START, nowMs: START - 60_000 } },
-      `${WAITS} starts by itself at 06:13:20 UTC at the latest, on amd64, arm64`,
-    ],
+    ['it waits for a lookup, until a time', { ...UNKNOWN, ...said(-60_000) }, `${WAITS} ${BY_TIME} amd64, arm64`],
     [
       'that time is over',
-      { images: '!not-found', patience: { startsAtLatestMs: START, nowMs: START + 60_000 } },
+      { ...UNKNOWN, ...said(60_000) },
       'waits: it waits for a (not-found); the controller should have let it start at 06:13:20 UTC: check that it runs',
     ],
     [
       'it waits as long as no lookup succeeds',
-      { images: '!not-found', settings: { unresolvable: 'wait' } },
+      { ...UNKNOWN, settings: { unresolvable: 'wait' } },
       `${WAITS} waits until a lookup succeeds (images.unresolvable: wait)`,
     ],
     [
       'it waits for a fallback',
-      {
-        images: '!not-found',
-        settings: { unresolvable: 'fallback', fallback: ['amd64'] },
-        patience: { startsAtLatestMs: START, nowMs: START },
-      },
-      `${WAITS} starts by itself at 06:13:20 UTC at the latest, on amd64`,
+      { ...UNKNOWN, ...said(0), settings: { unresolvable: 'fallback', fallback: ['amd64'] } },
+      `${WAITS} ${BY_TIME} amd64`,
     ],
-    ['it was placed before without an answer', { images: '!not-found', ...PLACED }, 'runs: it runs on arm-1 (arm64)'],
+    ['it was placed before without an answer', { ...UNKNOWN, ...PLACED }, RUNS],
     ['it is held', APART, `held: it is held, because ${PART}`],
     [
       'it is held by a setting',
       { images: BOTH, settings: { schedulable: ['s390x'] } },
-      'held: it is held, because its images have no architecture in common within architectures.schedulable (s390x)',
+      `held: it is held, because ${PART} within architectures.schedulable (s390x)`,
     ],
     [
       'it only observes',
@@ -101,42 +99,38 @@ describe('the verdict of an explanation', () => {
     [
       'it asks for another',
       { images: 'amd64', spec: ASKS },
-      'fits-nowhere: it fits no node: the pod asks for arm64, its image is amd64 only',
+      `${NOWHERE} the pod asks for arm64, its image is amd64 only`,
     ],
     [
       'it asks for what no node has, and its image sets no limit',
       { images: {}, spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }], ...ASKS }, nodes: LABELLED },
-      'fits-nowhere: it fits no node: its images set no limit; the cluster has amd64, and those nodes do not take it',
+      `${NOWHERE} its images set no limit; the cluster has amd64, and those nodes do not take it`,
     ],
     [
       'no node has its architecture',
       { images: 's390x' },
-      'fits-nowhere: it fits no node: its images run on s390x, and no node has that architecture',
+      `${NOWHERE} its images run on s390x, and no node has that architecture`,
     ],
-    [
-      'no node has its operating system',
-      { images: 'windows/amd64', spec: { os: { name: 'windows' } } },
-      'fits-nowhere: it fits no node: it needs windows, and no node runs windows',
-    ],
+    ['no node has its operating system', WINDOWS, `${NOWHERE} it needs windows, and no node runs windows`],
     [
       'it is left alone',
       { images: BOTH, metadata: IGNORED },
-      'left-alone: it waits without archaware, which leaves it alone: it is labelled archaware.dev/ignore=true; no node fits',
+      `left-alone: it waits without archaware, which leaves it ${IGNORES} no node fits`,
     ],
     [
       'another gate holds it',
-      { images: BOTH, spec: { schedulingGates: [{ name: 'x/y' }] } },
+      { images: BOTH, spec: GATED },
       'waits: it waits until the gate x/y is removed by its owner',
     ],
     [
       'it runs where its images do not run',
       { images: 'amd64', ...bound() },
-      'runs: it runs on arm-1 (arm64); at its next start it would go to another node: its images run on amd64 only',
+      `${NEXT} it would go to another node: its images run on amd64 only`,
     ],
     [
       'it runs, is left alone, and no node would take it again',
       { images: BOTH, metadata: IGNORED, ...bound() },
-      'runs: it runs on arm-1 (arm64); archaware leaves it alone: it is labelled archaware.dev/ignore=true; at its next start no node would take it',
+      `${RUNS}; archaware leaves it ${IGNORES} at its next start no node would take it`,
     ],
     ['it has finished', { images: BOTH, status: { phase: 'Succeeded' } }, 'ended: it has finished'],
     ['a Deployment', FILE, 'can-run: a new pod of Deployment shop/p can run on arm64 nodes'],
@@ -154,7 +148,7 @@ describe('the verdict of an explanation', () => {
   }
 
   describe("has the controller's Event", () => {
-    const said = { note: 'image a was not looked up yet: waits for its turn at r, about 42 s', at: '06:13:20 UTC' };
+    const event = { note: 'image a was not looked up yet: waits for its turn at r, about 42 s', at: '06:13:20 UTC' };
     const gated = { spec: { schedulingGates: [{ name: 'archaware.dev/architecture' }] } };
     const rows: readonly (readonly [given: string, Given, isShown: boolean])[] = [
       ['of a gated pod whose images are known here', { images: 'amd64', ...gated }, true],
@@ -163,13 +157,12 @@ describe('the verdict of an explanation', () => {
       ['not of a pod that has what it needs', { images: 'amd64', spec: tolerating('amd64') }, false],
     ];
     for (const [given, what, isShown] of rows) {
-      it(given, () => expect(explained({ ...what, said }).said).to.deep.equal(isShown ? said : undefined));
+      it(given, () => expect(explained({ ...what, said: event }).said).to.deep.equal(isShown ? event : undefined));
     }
   });
 
   it('has the time also for programs', () => {
-    const patience = { startsAtLatestMs: START, nowMs: START };
-    expect(explained({ images: '!denied', patience }).verdict.startsAtLatest).to.equal('2026-03-01T06:13:20.000Z');
+    expect(explained({ images: '!denied', ...said(0) }).verdict.startsAtLatest).to.equal('2026-03-01T06:13:20.000Z');
     expect(explained({ images: '!denied' }).verdict).not.to.have.property('startsAtLatest');
   });
 });
