@@ -14,6 +14,7 @@ describe('credentials match as in the kubelet', () => {
     ],
     ['/v2 alone is a path', ['registry.example.com/v2'], 'registry.example.com/x', []],
     ['the end of a name is not the name', ['registry.example.com'], 'ample.com/x', []],
+    ['nor is its beginning', ['registry.example'], 'registry.example.com/x', []],
     ['a dot is a dot', ['registry.example.com'], 'registryxexample.com/x', []],
     ['a glob for a label', ['*.example.com'], 'registry.example.com/x', ['*.example.com']],
     ['a glob is one label', ['*.example.com'], 'a.b.example.com/x', []],

@@ -73,33 +73,38 @@ describe('a request to a registry', () => {
       expect(server.headers[1]).to.include({ authorization: 'Basic x', cookie: 'y' });
     });
 
-    it('loses its credentials and privileges at another origin', async () => {
-      const seen: RegistryRequest[] = [];
-      const redirecting = chain([followRedirects(() => undefined)], async (request) => {
-        seen.push(request);
-        const isFirst = seen.length === 1;
-        return {
-          status: isFirst ? 302 : 200,
-          headers: isFirst ? { location: 'https://cdn.example.com/x' } : {},
-          body: new Uint8Array(),
-          url: request.url,
-        };
+    for (const [from, to] of [
+      ['https://r.example.com/', 'https://cdn.example.com/x'],
+      ['http://r.example.com/', 'https://r.example.com/x'],
+    ] as const) {
+      it(`from ${from} to ${to} loses its credentials and privileges`, async () => {
+        const seen: RegistryRequest[] = [];
+        const redirecting = chain([followRedirects(() => undefined)], async (request) => {
+          seen.push(request);
+          const isFirst = seen.length === 1;
+          return {
+            status: isFirst ? 302 : 200,
+            headers: isFirst ? { location: to } : {},
+            body: new Uint8Array(),
+            url: request.url,
+          };
+        });
+        await redirecting(
+          requestTo(from, {
+            headers: { Authorization: 'Basic x', cookie: 'y', accept: 'z' },
+            policy: 'configured',
+            trust: { ...insecureTrust, authorities: ['CA'], clients: [{ certificate: 'C', key: 'K' }] },
+            endpointHeaders: { 'x-key': 'k' },
+            credential: { username: 'u', password: 'p', fingerprint: 'f', shared: false },
+          }),
+        );
+        expect(seen[1]?.headers).to.deep.equal({ accept: 'z' });
+        expect(seen[1]).to.include({ policy: 'registry' }).and.not.have.any.keys('credential', 'endpointHeaders');
+        expect(seen[1]?.trust)
+          .to.include({ verify: true, plain: false })
+          .and.deep.include({ authorities: ['CA'], clients: [] });
       });
-      await redirecting(
-        requestTo('https://r.example.com/', {
-          headers: { Authorization: 'Basic x', cookie: 'y', accept: 'z' },
-          policy: 'configured',
-          trust: { ...insecureTrust, authorities: ['CA'], clients: [{ certificate: 'C', key: 'K' }] },
-          endpointHeaders: { 'x-key': 'k' },
-          credential: { username: 'u', password: 'p', fingerprint: 'f', shared: false },
-        }),
-      );
-      expect(seen[1]?.headers).to.deep.equal({ accept: 'z' });
-      expect(seen[1]).to.include({ policy: 'registry' }).and.not.have.any.keys('credential', 'endpointHeaders');
-      expect(seen[1]?.trust)
-        .to.include({ verify: true, plain: false })
-        .and.deep.include({ authorities: ['CA'], clients: [] });
-    });
+    }
 
     const towards: [to: string, policy: RegistryRequest['policy'], isNamed: boolean, expected: string][] = [
       ['a named host, from a named one', 'configured', true, 'configured insecure'],
