@@ -90,11 +90,11 @@ describe('the watch for pods that are refused because of archaware', () => {
     ['in a mode without taints', web, mode('affinity'), 'gate', /names scheduling gates, which/],
     ['with refused: keep', web, mode('both', { 'placement.refused': 'keep' }), 'tolerations gate', /goes on adding it/],
     [
-      'of a template with its tolerations',
+      'of a DaemonSet with its own',
       event('DaemonSet', 'ours'),
       mode('taints'),
       'tolerations',
-      /stays in the te/,
+      /it stays in the template/,
     ],
     ['of a DaemonSet without any, without the webhook', theirs, mode('taints'), '', undefined],
     ['of a DaemonSet without any, with the webhook', theirs, both, 'tolerations', /leaves it out/],
