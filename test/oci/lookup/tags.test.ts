@@ -78,4 +78,16 @@ describe('the tags of a repository', () => {
     expect(users).to.deep.equal([false, true, false]);
     expect(mirror.asked).to.deep.equal([]);
   });
+
+  it('are not asked for where an endpoint may be asked for digests only', async () => {
+    const server = await startServer();
+    server.on('*', reply(200, {}, JSON.stringify({ tags: ['1'] })));
+    const { endpointsOf } = createRoutes({ mirrors: {}, insecure: [server.host], hosts: () => undefined });
+    const tags = (resolvesTags: boolean) =>
+      startResolver([server.host], {
+        endpointsOf: (reference) => endpointsOf(reference).map((endpoint) => ({ ...endpoint, resolvesTags })),
+      }).resolver.tags(`${server.host}/shop/web:1`, ANYONE, never);
+    expect([await tags(true), await tags(false)]).to.deep.equal([['1'], []]);
+    expect(server.asked).to.have.length(1);
+  });
 });
