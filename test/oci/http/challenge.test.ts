@@ -37,7 +37,7 @@ describe('a WWW-Authenticate header', () => {
     ['realm="x"', [['realm', {}]]],
   ];
   for (const [header, expected] of rows) {
-    it(`is parsed: ${JSON.stringify(header).slice(0, 80)}`, () => {
+    it(`is parsed: ${JSON.stringify(header)}`.slice(0, 90), () => {
       const found = parseChallenges(header).map(({ scheme, parameters }) => [scheme, Object.fromEntries(parameters)]);
       expect(found).to.deep.equal(expected);
     });
