@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { isObject, isSameList, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import type { RecordedRequirement } from '../objects/pod-record.ts';
 
@@ -101,7 +101,8 @@ function expressionsOf({ affinity }: Placed): JsonObject[] {
 }
 
 function isRecorded({ key, operator, values }: JsonObject, recorded: RecordedRequirement): boolean {
-  return key === recorded.key && operator === 'In' && JSON.stringify(values) === JSON.stringify(recorded.values);
+  // Item by item: a pod's author chooses how many terms and how long a record there are, and nothing is written as text for each pair.
+  return key === recorded.key && operator === 'In' && Array.isArray(values) && isSameList(values, recorded.values);
 }
 
 /** Returns the requirements whose labels the pod's node selector does not mention. */

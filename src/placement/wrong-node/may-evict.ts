@@ -2,7 +2,7 @@ import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
 import { onlySchedulable } from '../images.ts';
 import { taintText } from '../nodes/managed.ts';
-import { type Node, nodeArchitecture, readTaint } from '../nodes/node.ts';
+import { type Node, nodeArchitecture } from '../nodes/node.ts';
 import { isDaemonSet, isOfKubernetes, type Owner, shownKind } from '../objects/kinds.ts';
 import type { Pod } from '../objects/pod.ts';
 import { writersOf, wroteTolerations } from '../objects/pod-record.ts';
@@ -52,17 +52,17 @@ export function whyNotEvicted(
   // What is wrong with the image concerns its author, whether or not pods may be evicted.
   if (finding.verdict === 'says-it-runs') return whatLies(finding, node.architecture);
   if (settings.onWrongNode === 'warn') return `pods.onWrongNode is warn${stepOf(pod.owner, settings)}`;
-  if (finding.verdict === 'unproved') {
-    const { name, pulled } = finding.container;
-    return pulled === undefined
-      ? `the status of container ${name} has no digest that proves which image it runs`
-      : `it is not known for certain which image container ${name} runs (${pulled.image})`;
-  }
+  const unproved = whyNotProved(finding);
+  if (unproved !== undefined) return unproved;
   const { taints } = settings;
   const { key, effect } = taints;
   const keptOff = { key, value: node.architecture, effect: 'NoSchedule' };
   const text = taintText(keptOff);
-  const isKeptOff = taints.manage && (node.taints ?? []).some((taint) => taintText(readTaint(taint)) === text);
+  const isKeptOff =
+    taints.manage &&
+    (node.taints ?? []).some(
+      (taint) => taint.key === key && taint.value === keptOff.value && taint.effect === keptOff.effect,
+    );
   const notKeptOff = `node ${node.name} has no taint ${text} that would keep it off`;
   if (isDaemonSet(pod.owner)) {
     if (!isKeptOff) return notKeptOff;
@@ -126,4 +126,19 @@ function fitsOneOf(nodes: Iterable<Node>, architectures: readonly string[], dema
     if (!node.deleting && !node.unschedulable && obstaclesTo(demands, node).length === 0) return true;
   }
   return false;
+}
+
+/** Every verdict is named: a new one must not lead to an eviction by itself. */
+function whyNotProved({ verdict, container }: WrongNodeFinding): string | undefined {
+  switch (verdict) {
+    case 'does-not-run':
+    case 'says-it-runs':
+      return undefined;
+    case 'unproved':
+      return container.pulled === undefined
+        ? `the status of container ${container.name} has no digest that proves which image it runs`
+        : `it is not known for certain which image container ${container.name} runs (${container.pulled.image})`;
+    default:
+      return verdict satisfies never;
+  }
 }
