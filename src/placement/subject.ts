@@ -107,7 +107,8 @@ function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings:
   const fields: Fields = {
     namespace: namespace.name,
     images: template.images,
-    ...template.runtime,
+    os: template.runtime.os,
+    hasRuntimeClass: template.runtime.hasRuntimeClass,
     statement: template.statement,
     pullSecrets: template.pullSecrets,
     isSystem: isSystemPod(template, namespace.name, settings),
