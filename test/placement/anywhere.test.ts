@@ -92,7 +92,7 @@ describe('an explanation of WebAssembly', () => {
   });
 });
 
-/** One manifest, built on the machine of whoever packed the bundle. */
+/** One manifest, built on the machine that packed the bundle. */
 const BUNDLE = { ...known('linux/amd64'), isIndex: false, isBundle: true } as ImageAnswer;
 const BOTH = known('linux/amd64,linux/arm64');
 

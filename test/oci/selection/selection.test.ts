@@ -13,7 +13,7 @@ type Entry = {
   readonly inside?: readonly Entry[];
 };
 
-/** What an entry may say besides its platform, or instead. */
+/** What an entry may say beside its platform, or in its place. */
 const MARKS: Readonly<Record<string, object>> = {
   zstd: { annotations: { 'io.github.containers.compression.zstd': 'true' } },
   attestation: { annotations: { 'vnd.docker.reference.type': 'attestation-manifest' } },
