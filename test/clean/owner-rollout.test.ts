@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type RolledKind, readOwnerRollout } from '../../src/clean/restart-owners.ts';
+import { type RolledKind, readOwnerRollout } from '../../src/clean/owner-rollout.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 
 const DONE: JsonObject = {

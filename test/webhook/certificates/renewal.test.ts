@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { dueNow, isSettled, type RenewalDue } from '../../../src/webhook/certificates/self-signed.ts';
+import { dueNow, isSettled, type RenewalDue } from '../../../src/webhook/certificates/renewal.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
