@@ -28,12 +28,7 @@ describe('an image that is not perfect', () => {
 
   const resolve = (rest = 'app:v1') => harness.resolver.resolve(`${server.host}/${rest}`, ANYONE, never);
   const failure = (rest?: string) => failureOf(resolve(rest));
-  const good = {
-    mediaType: IMAGE,
-    digest: sha256('amd64'),
-    size: 1,
-    platform: { os: 'linux', architecture: 'amd64' },
-  };
+  const good = { mediaType: IMAGE, digest: sha256('amd64'), size: 1, platform: { os: 'linux', architecture: 'amd64' } };
   /** An index of these entries as `app:v1`. */
   const put = (...manifests: unknown[]): string =>
     server.put('app', 'manifests', { schemaVersion: 2, mediaType: INDEX, manifests }, { tag: 'v1' });

@@ -2,10 +2,7 @@ import { expect } from 'chai';
 import { connectionText, subjectOf } from '../../src/oci/sentences.ts';
 
 describe('a sentence about a failed connection', () => {
-  const request = (registry: string, url: string) => ({
-    registry,
-    url: new URL(url),
-  });
+  const request = (registry: string, url: string) => ({ registry, url: new URL(url) });
   const rows: readonly (readonly [registry: string, url: string, subject: string])[] = [
     ['r.example', 'https://r.example/v2/', 'r.example'],
     ['r.example:443', 'https://r.example:443/v2/', 'r.example:443'],

@@ -15,12 +15,7 @@ import { createWatchStreams } from './watch-streams.ts';
 import { BEGINNING, SENT, type World } from './world.ts';
 
 /** A write of a replica, as it was sent. */
-export type Write = {
-  readonly owner: string;
-  readonly verb: ApiVerb;
-  readonly path: string;
-  readonly body: unknown;
-};
+export type Write = { readonly owner: string; readonly verb: ApiVerb; readonly path: string; readonly body: unknown };
 
 /** An object before and after somebody wrote it. */
 export type Applied = {

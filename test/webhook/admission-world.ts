@@ -44,10 +44,7 @@ export type AdmissionWorld = {
 export const PATH = '/mutate/a-secret';
 
 export const REVIEW = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: { uid: 'u1' } };
-const UNCHANGED: Reviewed = {
-  outcome: 'unchanged',
-  text: JSON.stringify({ response: { uid: 'u1', allowed: true } }),
-};
+const UNCHANGED: Reviewed = { outcome: 'unchanged', text: JSON.stringify({ response: { uid: 'u1', allowed: true } }) };
 
 /** Starts the server on a free port of the loopback address. */
 export async function startAdmissionWorld(

@@ -97,9 +97,7 @@ export function webhookConfiguration(clientConfig?: JsonObject): JsonObject {
         admissionReviewVersions: ['v1'],
         sideEffects: 'None',
         failurePolicy: 'Ignore',
-        clientConfig: clientConfig ?? {
-          service: { name: 'archaware-controller', namespace: NAMESPACE },
-        },
+        clientConfig: clientConfig ?? { service: { name: 'archaware-controller', namespace: NAMESPACE } },
         rules: [{ apiGroups: ['example.com'], apiVersions: ['v1'], operations: ['CREATE'], resources: ['nothings'] }],
       },
     ],

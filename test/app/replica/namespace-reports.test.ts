@@ -40,11 +40,7 @@ describe('the report about a namespace', () => {
         counted('b', HOLD, { waits: true }),
         counted('a', HOLD, { waits: true, pod: { name: 'a', createdAt: 2_000 } }),
       ],
-      {
-        policies: ['default'],
-        pods: { held: 3 },
-        oldestWaiting: { name: 'b', since: '1970-01-01T00:00:01.000Z' },
-      },
+      { policies: ['default'], pods: { held: 3 }, oldestWaiting: { name: 'b', since: '1970-01-01T00:00:01.000Z' } },
     ],
   ];
   for (const [what, pods, expected] of rows)

@@ -36,10 +36,7 @@ describe('the cache of images', () => {
 
   it('takes a bounded number of bytes, however long the lists of its images are', () => {
     const cache = createImageCache(50_000);
-    const skipped = numbers(1_000).map((at) => ({
-      digest: `sha256:${at}`.padEnd(71, '0'),
-      reason: 'attestation',
-    }));
+    const skipped = numbers(1_000).map((at) => ({ digest: `sha256:${at}`.padEnd(71, '0'), reason: 'attestation' }));
     const name = (at: number) => `r.example.com/${'x'.repeat(700)}:${at}`;
     for (const at of numbers(1_000)) {
       cache.setDigest(`sha256:${at}`, { platforms: [], skipped, isIndex: true });

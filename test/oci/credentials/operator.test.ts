@@ -318,10 +318,7 @@ describe("the operator's credentials", () => {
       await writePlugin('plugin', password);
     };
     await say('old');
-    const { lookup, problems, advance } = setup({
-      dockerConfigFiles: [at('a.json')],
-      ...inKubelet('providers.yaml'),
-    });
+    const { lookup, problems, advance } = setup({ dockerConfigFiles: [at('a.json')], ...inKubelet('providers.yaml') });
     await problems();
     const ask = () => lookup('registry.example.com/app', never, createAskers('shop'));
     const [helper, plugin] = await ask();

@@ -20,11 +20,7 @@ async function read(
   try {
     for (const [index, layer] of layers.entries()) {
       tree.begin();
-      await readLayer(inChunks(layer), digestOf(layer), {
-        tree,
-        allowance: allowed,
-        isEnough: () => false,
-      });
+      await readLayer(inChunks(layer), digestOf(layer), { tree, allowance: allowed, isEnough: () => false });
       tree.end(index === layers.length - 1);
     }
   } catch (error) {

@@ -109,13 +109,7 @@ function treeOf(random: () => number): Tree {
       [3, () => ({ ...image(architecture), platform: { ...platform, 'os.features': ['x'] } })],
       [1, () => ({ ...image(architecture), platform: { ...platform, 'os.features': [] } })],
       [2, () => ({ ...image(architecture), platform, artifactType: 'application/x' })],
-      [
-        8,
-        () => ({
-          ...image(architecture),
-          platform: { ...platform, variant: pick(VARIANTS[architecture] ?? []) },
-        }),
-      ],
+      [8, () => ({ ...image(architecture), platform: { ...platform, variant: pick(VARIANTS[architecture] ?? []) } })],
       [5, () => ({ ...image(meant), platform: { ...(os && { os }), ...(name && { architecture: name }) } })],
       [2, () => ({ ...put('application/vnd.acme+json', { serial: serial++ }), platform })],
       [2, () => ({ ...image(architecture), platform, mediaType: undefined })],

@@ -66,11 +66,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const method = request.method ?? '';
     const url = new URL(request.url ?? '/', `http://${host}`);
-    const record = {
-      method,
-      path: url.pathname,
-      status: 0,
-    };
+    const record = { method, path: url.pathname, status: 0 };
     records.push(record);
     const met = faults.meet(method, url.pathname);
     // All of it, or the connection could not be used again.

@@ -340,9 +340,7 @@ describe('self-made certificates', () => {
   describe('and the path of the webhook', () => {
     const pathOf = (source: CertificateSource) => source.current()?.path;
     const remove = (...names: string[]) =>
-      client.request('patch', SECRET, {
-        body: { data: Object.fromEntries(names.map((name) => [name, null])) },
-      });
+      client.request('patch', SECRET, { body: { data: Object.fromEntries(names.map((name) => [name, null])) } });
 
     it('is added by the leader to a Secret without it; a follower waits for it', async () => {
       const first = await world.replica(follower);
