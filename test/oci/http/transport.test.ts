@@ -186,20 +186,15 @@ describe('a status', () => {
 
 describe('Retry-After', () => {
   const now = Date.parse('2026-01-01T00:00:00Z');
-  const rows: [value: string | undefined, expected: number | undefined][] = [
+  const rows: [value: string, expected: number][] = [
     ['1', 1000],
     [' 30 ', 30_000],
     ['86400', 600_000],
     ['Thu, 01 Jan 2026 00:00:05 GMT', 5000],
     ['Thu, 01 Jan 2099 00:00:05 GMT', 600_000],
-    ['Wed, 31 Dec 2025 23:59:59 GMT', undefined],
-    ['0', undefined],
-    ['1e3', undefined],
-    ['soon', undefined],
-    ['99999999999999999999', undefined],
-    [undefined, undefined],
   ];
-  for (const [value, expected] of rows) {
+  const useless = ['Wed, 31 Dec 2025 23:59:59 GMT', '0', '1e3', 'soon', '99999999999999999999', undefined];
+  for (const [value, expected] of [...rows, ...useless.map((value) => [value, undefined] as const)]) {
     it(`${value} is ${expected}`, () => expect(parseRetryAfter(value, now)).to.equal(expected));
   }
 });
