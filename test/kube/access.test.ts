@@ -54,12 +54,7 @@ describe('finding the cluster', () => {
 
   const failures: readonly (readonly [what: string, content: unknown, context: string | undefined, told: RegExp])[] = [
     ['the contexts that exist', config(SERVER), 'three', /^--context: got "three", expected one of one, two$/],
-    [
-      'a context that names no cluster',
-      config(SERVER),
-      'two',
-      /"two" names no cluster of the file; .* chooses another$/,
-    ],
+    ['a context without a cluster', config(SERVER), 'two', /"two" names no cluster of the file; .* chooses another$/],
     ['what is not an address', config('api.test'), undefined, /"api\.test" is not an http or https address/],
     ['in one line why it cannot be read', 'clusters: [', undefined, /^kubeconfig .*config cannot be read: .*$/],
     ['a missing certificate', trusting('/none/ca.crt'), undefined, /certificate or key cannot be read: .*ca\.crt/],

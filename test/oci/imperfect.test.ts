@@ -32,11 +32,8 @@ describe('an image that is not perfect', () => {
   /** An index of these entries as `app:v1`. */
   const put = (...manifests: unknown[]): string =>
     server.put('app', 'manifests', { schemaVersion: 2, mediaType: INDEX, manifests }, { tag: 'v1' });
-  const putBody = (body: unknown): object => ({
-    mediaType: IMAGE,
-    digest: server.put('app', 'manifests', body, { type: IMAGE }),
-    size: 1,
-  });
+  const entryOf = (digest: string): object => ({ mediaType: IMAGE, digest, size: 1 });
+  const putBody = (body: unknown): object => entryOf(server.put('app', 'manifests', body, { type: IMAGE }));
   function putConfigured(config: unknown): object {
     const digest = server.put('app', 'blobs', config);
     return putBody({ schemaVersion: 2, mediaType: IMAGE, config: { mediaType: CONFIG, digest, size: 1 }, layers: [] });
@@ -44,7 +41,7 @@ describe('an image that is not perfect', () => {
   function putAnswer(status: number): object {
     const digest = sha256(`answers ${status}`);
     server.on(`/v2/app/manifests/${digest}`, reply(status));
-    return { mediaType: IMAGE, digest, size: 1 };
+    return entryOf(digest);
   }
 
   describe('because it is of schema 1 and signed', () => {
@@ -82,12 +79,7 @@ describe('an image that is not perfect', () => {
     ],
     ['without a digest', () => ({ mediaType: IMAGE, size: 1 }), /without a digest/, 'malformed'],
     ['that is null', () => null, /without a digest/, 'malformed'],
-    [
-      'whose config names no architecture',
-      () => putConfigured({ os: 'linux' }),
-      /the config blob names no architecture/,
-      'malformed',
-    ],
+    ['without an architecture', () => putConfigured({ os: 'linux' }), /config blob names no architecture/, 'malformed'],
     ['whose config is not JSON', () => putConfigured('nope'), /the config blob is not a JSON/, 'malformed'],
     ['that is not JSON', () => putBody('nope'), /the manifest is not a JSON object/, 'malformed'],
     [
@@ -96,12 +88,7 @@ describe('an image that is not perfect', () => {
       /contains neither/,
       'malformed',
     ],
-    [
-      'that is missing',
-      () => ({ mediaType: IMAGE, digest: sha256('gone'), size: 1 }),
-      /^not in the registry$/,
-      'unsupported',
-    ],
+    ['that is missing', () => entryOf(sha256('gone')), /^not in the registry$/, 'unsupported'],
     [
       'that is an artifact',
       () => putBody({ config: { mediaType: 'application/x', digest: sha256('x') }, layers: [] }),
@@ -141,12 +128,12 @@ describe('an image that is not perfect', () => {
   it('because of an entry whose digest is wrong is an error: something changed it on the way', async () => {
     const digest = sha256('something else');
     server.on(`/v2/app/manifests/${digest}`, reply(200, { 'content-type': IMAGE }, '{"config":{}}'));
-    put({ mediaType: IMAGE, digest, size: 1 }, good);
+    put(entryOf(digest), good);
     expect(await failure()).to.include({ code: 'malformed' });
   });
 
   for (const [what, entry] of [
-    ['lacks', () => ({ mediaType: IMAGE, digest: sha256('gone'), size: 1 })],
+    ['lacks', () => entryOf(sha256('gone'))],
     ['refuses', () => putAnswer(403)],
   ] as const) {
     it(`because the registry ${what} an entry is known by its digest, too, and looked up again after a while`, async () => {

@@ -9,23 +9,14 @@ const SCHEMA2 = 'application/vnd.docker.distribution.manifest.v2+json';
 const D = sha256('x');
 const config = { mediaType: CONFIG, digest: D, size: 1 };
 /** An image whose config has this type. */
-const image = (mediaType: string, more: object = {}): object => ({
-  ...more,
-  config: { ...config, mediaType },
-  layers: [],
-});
+const image = (mediaType: string, more = {}): object => ({ ...more, config: { ...config, mediaType }, layers: [] });
 const entry = (os: string, architecture: string, more: object = {}): object => ({
   mediaType: IMAGE,
   digest: D,
   size: 1,
   platform: { os, architecture, ...more },
 });
-const stated = (os: string, architecture: string, variant = ''): object => ({
-  os,
-  architecture,
-  variant,
-  hasFeatures: false,
-});
+const stated = (os: string, architecture: string, variant = '') => ({ os, architecture, variant, hasFeatures: false });
 const bytes = (value: unknown): Uint8Array => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 
 describe('a manifest', () => {
@@ -137,13 +128,7 @@ describe('a manifest', () => {
     ['1,001 entries', { manifests: Array(1001).fill(entry('linux', 'amd64')) }, INDEX, 'too-large', /1001/],
     ['schema 1', { schemaVersion: 1, fsLayers: [] }, SCHEMA1, 'unsupported', /schema 1/],
     ['schema 1 as text', { schemaVersion: 1 }, 'text/plain', 'unsupported', /schema 1/],
-    [
-      'a Helm chart',
-      image('application/vnd.cncf.helm.config.v1+json'),
-      IMAGE,
-      'unsupported',
-      /of type "application\/vnd.cncf.helm/,
-    ],
+    ['a Helm chart', image('application/vnd.cncf.helm.config.v1+json'), IMAGE, 'unsupported', /vnd.cncf.helm/],
     [
       'an artifact',
       image('application/vnd.oci.empty.v1+json', { artifactType: 'x-sbom' }),

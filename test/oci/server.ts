@@ -131,11 +131,11 @@ export function putImage(
   labels?: object,
 ): string {
   const body = { architecture, os: 'linux', ...(labels === undefined ? {} : { config: { Labels: labels } }) };
-  const config = server.put(repository, 'blobs', body, { type: 'application/octet-stream' });
+  const digest = server.put(repository, 'blobs', body, { type: 'application/octet-stream' });
   const manifest = {
     schemaVersion: 2,
     mediaType: IMAGE,
-    config: { mediaType: CONFIG, digest: config, size: 1 },
+    config: { mediaType: CONFIG, digest, size: 1 },
     layers: [],
   };
   return server.put(repository, 'manifests', manifest, { type: IMAGE, ...(tag === undefined ? {} : { tag }) });

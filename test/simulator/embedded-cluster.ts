@@ -77,6 +77,7 @@ export interface WatchFaults {
 
 const ADMIN = 'admin';
 const WRITES = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+const WORKLOADS = [createDeployments, createReplicas, createStatefulSets, createJobs, createDaemonSets];
 
 /** Starts the simulated cluster on a free port of the loopback address, within milliseconds. */
 export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promise<EmbeddedCluster> {
@@ -89,7 +90,7 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
   const { imagePlatforms } = options;
   const kubelet = { enabled: options.kubelet ?? true, ...(imagePlatforms ? { imagePlatforms } : {}) };
   const controllers = runControllers(store, [
-    ...((options.workloads ?? true) ? workloads(world) : []),
+    ...((options.workloads ?? true) ? WORKLOADS.map((create) => create(world)) : []),
     ...((options.scheduler ?? true) ? [createScheduler(world)] : []),
     createKubelet(world, kubelet),
     createNodeLifecycle(world),
@@ -166,16 +167,6 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
   };
   if (options.manifest !== undefined) await cluster.apply(options.manifest);
   return cluster;
-}
-
-function workloads(world: World) {
-  return [
-    createDeployments(world),
-    createReplicas(world),
-    createStatefulSets(world),
-    createJobs(world),
-    createDaemonSets(world),
-  ];
 }
 
 function podOf({ name, images = ['registry.example.com/app:1'], metadata = {}, spec = {} }: PodOptions): JsonObject {

@@ -34,21 +34,8 @@ describe('reading the Secrets that a pod names', () => {
     });
   }
 
-  const invalid = [
-    '.',
-    '..',
-    '../../kube-system/secrets/x',
-    'a b',
-    'a?b=c',
-    'a#b',
-    'a%2fb',
-    'a\nb',
-    'é',
-    'A',
-    '-a',
-    'a.',
-  ];
-  for (const name of ['', ...invalid, 'a..b', 'n'.repeat(254)]) {
+  const bad = ['.', '..', '../../kube-system/secrets/x', 'a b', 'a?b=c', 'a#b', 'a%2fb', 'a\nb', 'é', 'A', '-a', 'a.'];
+  for (const name of ['', ...bad, 'a..b', 'n'.repeat(254)]) {
     it(`does not request the name ${JSON.stringify(name.slice(0, 30))}`, async () => {
       expect(await read(name, 'good')).to.deep.equal([
         { name, problem: 'its name is not a valid name of a Secret' },
@@ -148,16 +135,11 @@ describe('reading the Secrets that a pod names', () => {
     });
 
     it('reads four at once, namespace by namespace', async () => {
-      const all = [open(access('loud', ...names(20)), signal), open(access('quiet', 'a', 'b'), signal)];
+      const all = [open(access('big', ...names(20)), signal), open(access('calm', 'a', 'b'), signal)];
       await answerAll();
       expect((await Promise.all(all)).map(({ length }) => length)).to.deep.equal([20, 2]);
       expect(most).to.equal(4);
-      expect(asked.slice(4, 8)).to.deep.equal([
-        'loud/secrets/s4',
-        'quiet/secrets/a',
-        'loud/secrets/s5',
-        'quiet/secrets/b',
-      ]);
+      expect(asked.slice(4, 8)).to.deep.equal(['big/secrets/s4', 'calm/secrets/a', 'big/secrets/s5', 'calm/secrets/b']);
     });
 
     it('limits the number of waiting reads in one namespace, without those that were given up', async () => {

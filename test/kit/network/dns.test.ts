@@ -169,16 +169,8 @@ describe('the DNS', () => {
 });
 
 describe("libuv's threads", () => {
-  const rows: [size: string | undefined, threads: number][] = [
-    [undefined, 4],
-    ['64', 64],
-    ['0', 1],
-    ['', 1],
-    ['x', 1],
-    ['-3', 1],
-    ['9999', 1024],
-  ];
-  for (const [size, threads] of rows) {
-    it(`are ${threads} with UV_THREADPOOL_SIZE=${size}`, () => expect(libuvThreads(size)).to.equal(threads));
-  }
+  it('are as many as UV_THREADPOOL_SIZE says', () => {
+    const sizes = [undefined, '64', '0', '', 'x', '-3', '9999'];
+    expect(sizes.map(libuvThreads)).to.deep.equal([4, 64, 1, 1, 1, 1, 1024]);
+  });
 });

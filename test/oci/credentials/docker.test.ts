@@ -45,21 +45,13 @@ describe('a pull secret', () => {
       modern('{"auths":{"a.b":{"username":"x","Username":"me","password":"s3:cret"}}}'),
       [LOGIN],
     ],
-    [
-      'a field of null after it',
-      modern('{"auths":{"a.b":{"username":"me","Username":null,"password":"s3:cret"}}}'),
-      [LOGIN],
-    ],
+    ['null after it', modern('{"auths":{"a.b":{"username":"me","Username":null,"password":"s3:cret"}}}'), [LOGIN]],
     [
       'auths twice, read into one',
       modern({ auths: { 'a.b': { auth: AUTH } }, AUTHS: { 'c.d': { auth: AUTH } } }),
       [LOGIN, { ...LOGIN, pattern: 'c.d' }],
     ],
-    [
-      'an entry twice, of which null is the last',
-      modern({ auths: { 'a.b': { auth: base64('me:x') } }, Auths: { 'a.b': null } }),
-      [],
-    ],
+    ['an entry twice, last null', modern({ auths: { 'a.b': { auth: base64('me:x') } }, Auths: { 'a.b': null } }), []],
     ['auths twice, of which null is the last', modern({ auths: { 'a.b': { auth: base64('me:x') } }, Auths: null }), []],
     ['an entry of null of the old type', legacy({ 'x.y': null, 'a.b': { Auth: AUTH } }), [LOGIN]],
   ];
@@ -100,11 +92,7 @@ describe("an operator's Docker configuration", () => {
     ['what is in a store', { 'a.b': {} }, []],
     ['an entry of null', { 'c.d': null, 'a.b': { auth: AUTH } }, [LOGIN]],
     ['names in capitals', { 'a.b': { AUTH: AUTH, IdentityToken: 'i' } }, [{ ...LOGIN, identityToken: 'i' }]],
-    [
-      'several, in their order',
-      { 'c.d': { auth: AUTH }, 'a.b': { auth: AUTH } },
-      [{ ...LOGIN, pattern: 'c.d' }, LOGIN],
-    ],
+    ['several, in order', { 'c.d': { auth: AUTH }, 'a.b': { auth: AUTH } }, [{ ...LOGIN, pattern: 'c.d' }, LOGIN]],
   ];
   for (const [what, auths, expected] of logins) {
     it(`with ${what} gives ${expected.length}`, () => {
@@ -158,11 +146,7 @@ describe("an operator's Docker configuration", () => {
     ['a helper with a path', '{"credHelpers": {"a.b": "../hunter2"}}', /^credHelpers\["a\.b"\] is not a valid name/],
     ['a helper with an argument', '{"credHelpers": {"a.b": "x hunter2"}}', /is not a valid name/],
     ['a helper that is an object', '{"credHelpers": {"a.b": {}}}', /is not a string/],
-    [
-      'a helper for a path',
-      '{"credHelpers": {"gcr.io/project": "gcr"}}',
-      /^credHelpers\["gcr\.io\/project"\] is not a host/,
-    ],
+    ['a helper for a path', '{"credHelpers": {"gcr.io/a": "gcr"}}', /^credHelpers\["gcr\.io\/a"\] is not a host/],
     ['a store with a path', '{"credsStore": "/bin/hunter2"}', /^credsStore is not a valid name/],
     ['a store that is a list', '{"credsStore": ["x"]}', /^credsStore is not a string/],
   ];

@@ -6,12 +6,7 @@ describe('credentials match as in the kubelet', () => {
     ['a host', ['registry.example.com'], 'registry.example.com/x', ['registry.example.com']],
     ['a scheme', ['https://registry.example.com/'], 'registry.example.com/x', ['https://registry.example.com/']],
     ['/v1/', ['http://registry.example.com/v1/'], 'registry.example.com/x', ['http://registry.example.com/v1/']],
-    [
-      '/v2/ and a path',
-      ['registry.example.com/v2/team'],
-      'registry.example.com/team/x',
-      ['registry.example.com/v2/team'],
-    ],
+    ['/v2/, a path', ['registry.example.com/v2/team'], 'registry.example.com/team/x', ['registry.example.com/v2/team']],
     ['/v2 alone is a path', ['registry.example.com/v2'], 'registry.example.com/x', []],
     ['the end of a name is not the name', ['registry.example.com'], 'ample.com/x', []],
     ['nor is its beginning', ['registry.example'], 'registry.example.com/x', []],

@@ -267,11 +267,7 @@ describe("the operator's credentials", () => {
 
   const kubelet: [what: string, binDirectory: string, problem: string][] = [
     ['no directory of binaries', '', 'it needs credentials.kubelet.binDirectory, which is empty'],
-    [
-      'a plug-in that is not there',
-      '/nowhere',
-      'the program of its provider "plugin" cannot be run from /nowhere (ENOENT)',
-    ],
+    ['a missing plug-in', '/nowhere', 'the program of its provider "plugin" cannot be run from /nowhere (ENOENT)'],
   ];
   for (const [what, binDirectory, problem] of kubelet) {
     it(`report ${what}`, async () => {

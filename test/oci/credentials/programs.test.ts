@@ -119,11 +119,7 @@ describe('a CredentialProviderConfig', () => {
     ]),
     ['no matchImages', { matchImages: undefined }, '.matchImages must be a list with at least one entry'],
     ['a number in matchImages', { matchImages: ['a.b', 7] }, '.matchImages[1] must be a string'],
-    [
-      'an invalid pattern',
-      { matchImages: ['a.b', '%invalid%'] },
-      '.matchImages[1]: got "%invalid%", expected a pattern',
-    ],
+    ['a bad pattern', { matchImages: ['a.b', '%invalid%'] }, '.matchImages[1]: got "%invalid%", expected a pattern'],
     ['a pattern with a space', { matchImages: ['a b.c'] }, '.matchImages[0]: got "a b.c", expected a pattern'],
     ['no default duration', { defaultCacheDuration: undefined }, '.defaultCacheDuration must be a string'],
     ['a duration of another kind', { defaultCacheDuration: '1d' }, NO_DURATION],

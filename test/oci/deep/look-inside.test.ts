@@ -80,18 +80,8 @@ describe('looking inside images', () => {
     ['a symbolic link to a lower layer', 'amd64:opt/a | usr/bin/app->/opt/a', 'app', `amd64 ${APP}`],
     ['a link of a directory in a lower layer', 'usr/bin/ bin->usr/bin | arm64:usr/bin/a', '/bin/a', 'arm64 /bin/a'],
     ['a link of a directory in an upper layer', 'arm64:v1/a amd64:now/a | now->v1', '/now/a', 'arm64 /now/a'],
-    [
-      'a directory that replaces a link',
-      'amd64:usr/bin/app bin->usr/bin | bin/ arm64:bin/app',
-      '/bin/app',
-      'arm64 /bin/app',
-    ],
-    [
-      'a program that was put below the link of a lower layer',
-      'usr/bin/ bin->usr/bin | arm64:bin/app',
-      '/bin/app',
-      'arm64 /bin/app',
-    ],
+    ['a directory over a link', 'amd64:usr/bin/app bin->usr/bin | bin/ arm64:bin/app', '/bin/app', 'arm64 /bin/app'],
+    ['a program below a link of a lower layer', 'usr/bin/ bin->usr/bin | arm64:bin/app', '/bin/app', 'arm64 /bin/app'],
     ['a hard link of a multi-call program', 'arm64:bin/busybox bin/ls=bin/busybox', '/bin/ls', 'arm64 /bin/ls'],
     ['a hard link whose first name was replaced', 'arm64:bin/a bin/b=bin/a | amd64:bin/a', '/bin/b', 'arm64 /bin/b'],
     [
@@ -104,12 +94,7 @@ describe('looking inside images', () => {
     ['a whiteout', 'amd64:usr/bin/app | usr/bin/.wh.app', APP, `${APP} is not in the layers`],
     ['a whiteout of a directory', 'amd64:usr/bin/app | .wh.usr', APP, `${APP} is not in the layers`],
     ['an opaque directory', 'amd64:usr/bin/app | usr/.wh..wh..opq usr/', APP, `${APP} is not in the layers`],
-    [
-      'a whiteout of a link that hides what was behind it',
-      'arm64:usr/bin/app | bin->x | .wh.bin bin->usr/bin',
-      '/bin/app',
-      'arm64 /bin/app',
-    ],
+    ['a whiteout of a link', 'arm64:usr/bin/app | bin->x | .wh.bin bin->usr/bin', '/bin/app', 'arm64 /bin/app'],
     [
       'a program that a later layer puts back',
       'amd64:usr/bin/app | usr/bin/.wh.app | arm64:usr/bin/app',

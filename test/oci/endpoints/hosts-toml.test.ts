@@ -141,11 +141,7 @@ describe('hosts.toml', () => {
     ],
     ['a byte order mark', '\ufeffserver = "m.b"', 'https://m.b/v2'],
     ['an inline table', 'host = {"https://b.b" = {}, "https://a.b" = {}}', 'https://b.b/v2 | https://a.b/v2 | itself'],
-    [
-      'names that JavaScript knows',
-      '[header]\n__proto__ = "a"\nconstructor = "b"',
-      'itself __proto__: a constructor: b',
-    ],
+    ['names of JavaScript', '[header]\n__proto__ = "a"\nconstructor = "b"', 'itself __proto__: a constructor: b'],
   ];
   for (const [what, text, expected] of rows) {
     it(`reads ${what}`, () => expect(lines(text).join(' | ')).to.equal(expected));

@@ -205,11 +205,7 @@ describe('the health of registries', () => {
     ['one repository, twice: there', 'a/x broken, a/x broken', ['a/x']],
     ['two repositories: in their project', 'a/x broken, a/y broken', ['a/x', 'a/y', 'a/z']],
     ['two repositories with doubt: there', 'a/x doubtful, a/y doubtful', ['a/x', 'a/y']],
-    [
-      'two repositories, one of which it works in again: in the other one',
-      'a/x broken, a/y broken, a/x works',
-      ['a/y'],
-    ],
+    ['two repositories, in one of which it works again: in the other', 'a/x broken, a/y broken, a/x works', ['a/y']],
   ];
   for (const [what, seen, headless] of heads) {
     it(`knows that HEAD does not work in ${what}, for six hours`, () => {

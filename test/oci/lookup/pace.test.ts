@@ -64,13 +64,8 @@ describe('the pace of an account', () => {
 
   const begin = (image = 'a/x', login?: Credential): Try => startTry(paceOf(paces, at(image), login)) ?? expect.fail();
   /** Waits for a turn, also where no other endpoint is left. */
-  const turn = (namespace = 'n', image = 'a/x', login?: Credential, patience: object = {}): Promise<Try> =>
-    turnOf(
-      paceOf(paces, at(image), login),
-      createAskers(namespace),
-      { since: time, isLast: true, ...patience },
-      signal,
-    );
+  const turn = (namespace = 'n', image = 'a/x', login?: Credential, more: object = {}): Promise<Try> =>
+    turnOf(paceOf(paces, at(image), login), createAskers(namespace), { since: time, isLast: true, ...more }, signal);
   const refuse = (retryAfterMs?: number, image?: string) => begin(image).end({ kind: 'limited', retryAfterMs });
   const isFree = (image = 'a/x', login?: Credential): boolean => {
     const trial = startTry(paceOf(paces, at(image), login));
@@ -396,10 +391,7 @@ describe('the pace of an account', () => {
     let count = 0;
     // Tries that do not end let the next go after 5 s.
     const blocks = Array.from({ length: 200 }, () =>
-      turn('n', 'a/x', LOGIN, { since: time + 600_000 }).then(
-        () => undefined,
-        () => undefined,
-      ),
+      turn('n', 'a/x', LOGIN, { since: time + 600_000 }).catch(() => undefined),
     );
     const late = turn('n', 'a/x', LOGIN).catch(() => {
       count += 1;

@@ -143,12 +143,7 @@ describe('of an index, what counts', () => {
     ['capitals', 'arm64 Linux/AMD64', 'arm64', 'Linux/AMD64: only containerd takes it'],
     // F3 g
     ['no media type', 'arm64 amd64+untyped', 'arm64', 'linux/amd64 without a media type: only CRI-O takes it'],
-    [
-      'Docker schema 1',
-      'arm64 amd64+schema1',
-      'arm64',
-      'linux/amd64 of Docker schema 1, which containerd no longer runs',
-    ],
+    ['schema 1', 'arm64 amd64+schema1', 'arm64', 'linux/amd64 of Docker schema 1, which containerd no longer runs'],
     ['the first of two of Docker schema 1', 'amd64+schema1 amd64 arm64', 'arm64', 'linux/amd64 of Docker schema 1'],
     ['nothing but Docker schema 1', 'amd64+schema1 amd64+config', ''],
     // F10

@@ -156,20 +156,13 @@ export function fromTemplate(owner: JsonObject, name: JsonObject, labels: JsonOb
   const template = object(at(owner, 'spec', 'template'));
   const metadata = object(template.metadata);
   const { apiVersion, kind } = owner;
-  const reference = {
-    apiVersion,
-    kind,
-    name: nameOf(owner),
-    uid: uidOf(owner),
-    controller: true,
-    blockOwnerDeletion: true,
-  };
+  const own = { apiVersion, kind, name: nameOf(owner), uid: uidOf(owner), controller: true, blockOwnerDeletion: true };
   return {
     metadata: {
       ...name,
       labels: { ...object(metadata.labels), ...labels },
       ...(metadata.annotations ? { annotations: metadata.annotations } : {}),
-      ownerReferences: [reference],
+      ownerReferences: [own],
     },
     spec: spec ?? object(template.spec),
   };

@@ -71,15 +71,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   nodes: ['spec.unschedulable'],
   namespaces: ['status.phase'],
   secrets: ['type'],
-  events: [
-    'type',
-    'reason',
-    'reportingController',
-    'regarding.kind',
-    'regarding.name',
-    'regarding.namespace',
-    'regarding.uid',
-  ],
+  events: 'type reason reportingController regarding.kind regarding.name regarding.namespace regarding.uid'.split(' '),
 };
 
 /** A `fieldSelector` query; a field that the resource does not offer answers 400, as on the real server. */

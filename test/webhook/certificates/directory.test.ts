@@ -107,11 +107,7 @@ describe('certificates of a directory', () => {
     ['no PEM', () => ({ ...files(), 'tls.crt': 'hello' }), /tls\.crt contains no PEM certificate$/],
     ['half a certificate', () => ({ ...files(), 'tls.crt': GIVEN['tls.crt'].slice(0, 99) }), /cannot be read$/],
     ['a key of another', () => ({ ...files(), 'tls.key': GIVEN['tls.key'] }), /tls\.key does not match .*tls\.crt$/],
-    [
-      'a key that is none',
-      () => ({ ...files(), 'tls.key': GIVEN['tls.crt'] }),
-      /tls\.key cannot be read as a private key/,
-    ],
+    ['a bad key', () => ({ ...files(), 'tls.key': GIVEN['tls.crt'] }), /tls\.key cannot be read as a private key/],
   ];
   for (const [what, contents, problem] of wrong) {
     it(`with ${what} are a problem at the start, not a crash, until they are good`, async () => {

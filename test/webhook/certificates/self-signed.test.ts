@@ -230,11 +230,7 @@ describe('self-made certificates', () => {
     ['a bundle that is none', 'ca.crt contains no PEM', { 'ca.crt': 'hello' }],
     ['a bundle of another', 'ca.crt does not verify', { 'ca.crt': 'ca' }],
     ['a pair of another', 'ca.crt does not verify tls.crt', { 'tls.crt': 'cert', 'tls.key': 'key' }],
-    [
-      'a certificate in the place of the authority',
-      'authority.crt is not a CA certificate',
-      { 'authority.crt': 'cert', 'authority.key': 'key' },
-    ],
+    ['a leaf for the CA', 'authority.crt is not a CA certificate', { 'authority.crt': 'cert', 'authority.key': 'key' }],
   ];
   for (const [what, problem, changes] of damages) {
     it(`with ${what}: the leader reports it and replaces it, and no replica serves a certificate that clients do not trust`, async () => {
