@@ -9,6 +9,7 @@ import type { Pod, PodTemplate } from '../placement/objects/pod.ts';
 import type { Toleration } from '../placement/patch/tolerations.ts';
 import { decisionNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
+import type { Subject } from '../placement/subject.ts';
 import type { ImageSource } from './image-source.ts';
 import { createWaiting, NO_ROOM_AGAIN_MS } from './waiting.ts';
 
@@ -43,8 +44,8 @@ export type Notes = {
   readonly since?: { readonly of: string | Pod['images']; readonly at: number };
   /** The tolerations that this process wrote for the decision, until the watch has shown them. */
   readonly wrote?: readonly Toleration[];
-  /** The key of the pod's subject after the write under way. */
-  readonly expected?: string;
+  /** The pod's subject after the write under way. */
+  readonly expected?: Subject;
   /** The version that the last write led to, until the watch shows it. */
   readonly answered?: { readonly resourceVersion: string; readonly at: number };
   /** Writes that another writer undoes (`refusals.ts`). */

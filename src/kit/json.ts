@@ -1,5 +1,5 @@
 /** Functions that read objects of unknown shape: what the API server, a registry or an annotation sent. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -72,6 +72,22 @@ export function isSameList(one: readonly unknown[], other: readonly unknown[]): 
   return one.length === other.length && one.every((item, index) => item === other[index]);
 }
 
+/** Whether two values of JSON have the same content. The order of fields does not count; a field that is undefined is a field. */
+export function isSame(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (Array.isArray(one)) {
+    return Array.isArray(other) && one.length === other.length && one.every((item, index) => isSame(item, other[index]));
+  }
+  if (!isObject(one) || !isObject(other)) return false;
+  let count = 0;
+  for (const field in one) {
+    if (!Object.hasOwn(other, field) || !isSame(one[field], other[field])) return false;
+    count += 1;
+  }
+  for (const _ in other) count -= 1;
+  return count === 0;
+}
+
 /** Parses JSON text; returns undefined if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
@@ -135,7 +151,7 @@ export function fingerprintOf(value: unknown): string {
 
 /** Returns the SHA-256 of texts, one after the other, as 64 hexadecimal digits. */
 export function sha256(...texts: readonly string[]): string {
-  return texts.reduce((hash, text) => hash.update(text), createHash('sha256')).digest('hex');
+  return hash('sha256', texts.join(''), 'hex');
 }
 
 /** Returns a value as JSON with its fields in order and without those that count as absent; undefined if it counts as absent. */

@@ -1,4 +1,4 @@
-import { sha256 } from '../kit/json.ts';
+import { isSame, sha256 } from '../kit/json.ts';
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import { isSystemPod, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from './eligibility.ts';
 import type { PodRuntime } from './objects/asked-platform.ts';
@@ -8,8 +8,12 @@ import type { Pod, PodTemplate } from './objects/pod.ts';
 import { asOurs, type Toleration } from './patch/tolerations.ts';
 import { decidingSettings, type Settings, type SubjectSettings, settingsOfImages } from './settings.ts';
 
-/** The fields of a pod or a template that may decide about it, and the settings that apply to it. */
-type Fields = PodRuntime &
+/**
+ * All that may decide about a pod or a template, except what is known of images and of the cluster: its fields that may decide, and the
+ * settings that apply to it. Only this file makes one. Not in it are the uid of the object, the node of a pod and what archaware recorded
+ * that it wrote (`Written`): a decision that may change because of these is not final (`placing.ts`).
+ */
+export type Subject = PodRuntime &
   Pick<PodTemplate, 'images' | 'statement' | 'pullSecrets' | 'asked'> & {
     readonly namespace: string;
     /** Whether the cluster may need it before any registry can be reached. */
@@ -33,13 +37,12 @@ type Fields = PodRuntime &
   };
 
 /**
- * All that may decide about a pod or a template, except what is known of images and of the cluster. Only this file makes one.
- * `key`: a text of 64 characters that is the same only if all fields are (SHA-256). It decides whether an event matters, and whether an
- * answer may be given again; {@link evidenceKey} decides whether a record still holds. The uid of the object is not in it, so alike
- * pods have the same key. Nor are the node of a pod and what archaware recorded that it wrote (`Written`): a decision that may change
- * because of these is not final (`placing.ts`).
+ * Returns the key of a subject: a text of 64 characters that is the same only if all fields are (SHA-256), so alike pods have the same key.
+ * It decides whether an event matters, and whether an answer may be given again; {@link evidenceKey} decides whether a record still holds.
  */
-export type Subject = Fields & { readonly key: string };
+export function keyOf(subject: Subject): string {
+  return hashOf(subject, settingsText(subject.settings));
+}
 
 /** The fields of a namespace that decide about what is in it. */
 export type SubjectNamespace = Pick<Namespace, 'name' | 'labels' | 'preferred'>;
@@ -55,10 +58,16 @@ export function readPodSubject(pod: Pod, namespace: SubjectNamespace, settings: 
   });
 }
 
-/** Returns the key of a pod's subject after a write that removes the gate and adds these tolerations of archaware. */
-export function keyAfterWrite({ key: _key, ...fields }: Subject, added: readonly Pick<Toleration, 'value'>[]): string {
-  const tolerated = [...fields.tolerated, ...added.map(({ value }) => value)];
-  return hashOf({ ...fields, tolerated, isGated: false }, JSON.stringify(fields.settings));
+/** Returns a pod's subject after a write that removes the gate and adds these tolerations of archaware. */
+export function afterWrite(subject: Subject, added: readonly Pick<Toleration, 'value'>[]): Subject {
+  return { ...subject, tolerated: [...subject.tolerated, ...added.map(({ value }) => value)], isGated: false };
+}
+
+/** Whether two subjects have the same key. This takes less time than to make one key, because pods share the values that are equal. */
+export function isSameSubject(one: Subject, other: Subject): boolean {
+  let field: keyof Subject;
+  for (field in one) if (!isSame(one[field], other[field])) return false;
+  return true;
 }
 
 /** Reads what decides about the pods of a template. `settings`: those that apply to it. */
@@ -87,24 +96,27 @@ export function readDaemonSetSubject(
 
 const OF_A_TEMPLATE = { tolerated: [], isGated: false } as const;
 
-/** The settings of a subject, once for each object of settings. */
-const settingsOf = new WeakMap<Settings, { readonly deciding: SubjectSettings; readonly text: string }>();
+/** The settings of subjects, once for each object of settings; and as text, once for each of those. */
+const settingsOf = new WeakMap<Settings, SubjectSettings>();
+const textOf = new WeakMap<SubjectSettings, string>();
 
-function deciding(settings: Settings): { readonly deciding: SubjectSettings; readonly text: string } {
-  const known = settingsOf.get(settings);
-  if (known !== undefined) return known;
-  const own = decidingSettings(settings);
-  const found = { deciding: own, text: JSON.stringify(own) };
-  settingsOf.set(settings, found);
-  return found;
+function deciding(settings: Settings): SubjectSettings {
+  const known = settingsOf.get(settings) ?? decidingSettings(settings);
+  settingsOf.set(settings, known);
+  return known;
 }
 
-type Own = Pick<Fields, 'skipped' | 'labels' | 'tolerated' | 'isGated' | 'digest'>;
+function settingsText(settings: SubjectSettings): string {
+  const known = textOf.get(settings) ?? JSON.stringify(settings);
+  textOf.set(settings, known);
+  return known;
+}
+
+type Own = Pick<Subject, 'skipped' | 'labels' | 'tolerated' | 'isGated' | 'digest'>;
 
 function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings: Settings, own: Own): Subject {
-  const of = deciding(settings);
   // Every field is named: this runs for each event of a pod.
-  const fields: Fields = {
+  return {
     namespace: namespace.name,
     images: template.images,
     os: template.runtime.os,
@@ -119,10 +131,8 @@ function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings:
     tolerated: own.tolerated,
     isGated: own.isGated,
     digest: own.digest,
-    settings: of.deciding,
+    settings: deciding(settings),
   };
-  // Assigned and not copied: V8 copies an object with so many fields slowly, and keeps the copy in more memory.
-  return Object.assign(fields, { key: hashOf(fields, of.text) });
 }
 
 function labelsOf({ labels }: PodTemplate, { matchNodeLabels }: Settings): PodTemplate['labels'] {
@@ -146,16 +156,22 @@ const NOTHING_OF_THE_AUTHOR = {
   tolerated: [],
 } as const;
 
-/** `settingsText`: the settings as text, which is made once for all subjects. */
-function hashOf(fields: Fields, settingsText: string): string {
-  const own = { ...fields, settings: undefined, ...(fields.digest === undefined ? {} : NOTHING_OF_THE_AUTHOR) };
-  return sha256(JSON.stringify(own), settingsText);
+/** `settings`: the settings as text, which is made once for all subjects. */
+function hashOf(subject: Subject, settings: string): string {
+  const { images, statement, pullSecrets, asked, labels, tolerated } =
+    subject.digest === undefined ? subject : NOTHING_OF_THE_AUTHOR;
+  const { namespace, os, hasRuntimeClass, isSystem, skipped, preferred, isGated, digest } = subject;
+  const own = {
+    ...{ namespace, images, os, hasRuntimeClass, statement, pullSecrets, isSystem, skipped },
+    ...{ asked, labels, preferred, tolerated, isGated, digest },
+  };
+  return sha256(JSON.stringify(own), settings);
 }
 
 /**
  * Returns a key of all that a decision on known images depends on. A record that was written under one taint key is a proof under
  * another one too.
  */
-export function evidenceKey({ key: _key, ...fields }: Subject): string {
-  return hashOf({ ...fields, isSystem: false }, JSON.stringify(settingsOfImages(fields.settings)));
+export function evidenceKey(subject: Subject): string {
+  return hashOf({ ...subject, isSystem: false }, JSON.stringify(settingsOfImages(subject.settings)));
 }

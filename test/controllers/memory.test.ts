@@ -12,7 +12,8 @@ import {
   waitedMs,
 } from '../../src/controllers/memory.ts';
 import { type Decision, standing } from '../../src/placement/decide.ts';
-import { settings, toleration } from '../placement/objects.ts';
+import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
+import { daemonSetSubject, settings, toleration } from '../placement/objects.ts';
 import { createHandClock } from './hand-clock.ts';
 
 const BASIS = { subjectKey: '1', settings: settings() };
@@ -50,7 +51,7 @@ describe('the record of an object', () => {
     const all: Required<Notes> = {
       since: { of: 'images', at: 1 },
       wrote: ARM,
-      expected: 'key',
+      expected: daemonSetSubject(readDaemonSet({}), settings()),
       answered: { resourceVersion: '7', at: 1 },
       contested: { intent: 'i', writes: [1], blockedUntil: 0, blocks: 0 },
       refused: { what: '422', since: 1, count: 1 },

@@ -10,7 +10,7 @@ import { readPod } from '../../src/placement/objects/pod.ts';
 import { placingFor, recordBasis, standingArchitectures, standingTemplate } from '../../src/placement/placing.ts';
 import { contradictionOf } from '../../src/placement/reasons.ts';
 import type { Policy, Settings } from '../../src/placement/settings.ts';
-import { readPodSubject, type Subject } from '../../src/placement/subject.ts';
+import { isSameSubject, keyOf, readPodSubject, type Subject } from '../../src/placement/subject.ts';
 import { daemonSetSubject, failed, known, settings, toleration } from './objects.ts';
 
 /** The fields of a pod and of its surroundings in which one case differs from another. */
@@ -77,7 +77,7 @@ function behaviour(subject: Subject, recorded: string) {
 type Row = readonly [one: Given, other: Given];
 
 /** A row for each field: a field without one does not compile. */
-const ROWS: Readonly<Record<Exclude<keyof Subject, 'key' | 'settings'>, Row>> = {
+const ROWS: Readonly<Record<Exclude<keyof Subject, 'settings'>, Row>> = {
   namespace: [{}, { namespace: { name: 'other' } }],
   images: [{}, { spec: images('arm') }],
   os: [{}, { spec: { os: { name: 'windows' } } }],
@@ -154,21 +154,27 @@ function expectToDecide([one, other]: Row): readonly [one: Subject, other: Subje
   const subjects = [read(one), read(other)] as const;
   const recorded = JSON.stringify({ ...recordBasis(subjects[0]), tolerations: [OURS] });
   const [before, after] = subjects.map((subject) => behaviour(subject, recorded));
-  expect(subjects[0].key, 'the key').not.to.equal(subjects[1].key);
+  expect(keyOf(subjects[0]), 'the key').not.to.equal(keyOf(subjects[1]));
+  expect(isSameSubject(...subjects), 'the comparison').to.equal(false);
   expect(before, 'what archaware does').not.to.deep.equal(after);
   return subjects;
+}
+
+function expectSame(one: Subject, other: Subject): void {
+  expect(keyOf(one)).to.equal(keyOf(other));
+  expect(isSameSubject(one, other)).to.equal(true);
 }
 
 describe('each field of a subject is in its key, and decides', () => {
   for (const [field, row] of Object.entries(ROWS)) {
     it(field, () => {
-      const [one, other] = expectToDecide(row).map(({ key: _, [field as keyof Subject]: __, ...others }) => others);
+      const [one, other] = expectToDecide(row).map(({ [field as keyof Subject]: _, ...others }) => others);
       expect(one, 'nothing else differs').to.deep.equal(other);
     });
   }
 
   it('has a row above', () => {
-    expect(Object.keys(read({}))).to.have.members([...Object.keys(ROWS), 'settings', 'key']);
+    expect(Object.keys(read({}))).to.have.members([...Object.keys(ROWS), 'settings']);
   });
 });
 
@@ -182,29 +188,27 @@ describe('each setting that decides is in the key', () => {
     const all = Object.keys(read({}).settings).filter((name) => name !== 'taints');
     expect(Object.keys(SETTINGS)).to.include.members(all);
     const others = settings({ mode: 'both', ...taints({ manage: false }), refused: 'keep', onWrongNode: 'evict' });
-    expect(read({ settings: { ...others, policy: 'p' } }).key).to.equal(read({}).key);
+    expectSame(read({ settings: { ...others, policy: 'p' } }), read({}));
   });
 });
 
 describe('the key of a subject', () => {
   it('is the same for the pods of a template', () => {
     const own = settings();
-    const [one, other] = ['1', '2'].map((uid) => {
+    const subjectOf = (uid: string) => {
       const pod = readPod({ metadata: { uid, name: `web-${uid}`, resourceVersion: uid }, spec: images('both') });
-      return readPodSubject(pod, readNamespace({ metadata: { name: 'shop' } }), own).key;
-    });
-    expect(one).to.equal(other);
+      return readPodSubject(pod, readNamespace({ metadata: { name: 'shop' } }), own);
+    };
+    expectSame(subjectOf('1'), subjectOf('2'));
   });
 
   it('is the same again under settings that were read again', () => {
-    expect(read({ settings: { schedulable: ['arm64'] } }).key).to.equal(
-      read({ settings: { schedulable: ['arm64'] } }).key,
-    );
+    expectSame(read({ settings: { schedulable: ['arm64'] } }), read({ settings: { schedulable: ['arm64'] } }));
   });
 
   it('does not change with the phase of a pod, its node or the tolerations of others', () => {
     const tolerations = [{ key: 'gpu', operator: 'Exists' }];
-    expect(read({ spec: { nodeName: 'n1', tolerations } }).key).to.equal(read({}).key);
+    expectSame(read({ spec: { nodeName: 'n1', tolerations } }), read({}));
   });
 });
 

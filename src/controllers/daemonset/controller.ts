@@ -8,7 +8,7 @@ import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset
 import { onlyObserves } from '../../placement/placing.ts';
 import { stoppedNote } from '../../placement/rollout/brake.ts';
 import { canTakeBack, isTakenBack, takeBack } from '../../placement/rollout/template.ts';
-import { readDaemonSetSubject } from '../../placement/subject.ts';
+import { keyOf, readDaemonSetSubject } from '../../placement/subject.ts';
 import { regardingDaemonSet } from '../announce.ts';
 import { behindMs, createMemory } from '../memory.ts';
 import { createNotices } from '../refusals.ts';
@@ -134,13 +134,13 @@ async function gather(parts: TemplateParts, key: string, signal: AbortSignal): P
   if (behind > 0) return { outcome: 'unchanged', againInMs: behind };
   const settings = settingsFor(parts.settings(), { namespace, labels: daemonSet.template.labels });
   const subject = readDaemonSetSubject(daemonSet, namespace, settings);
-  const { key: subjectKey, skipped } = subject;
+  const { skipped } = subject;
   if (skipped === undefined) return serve(parts, { key, daemonSet, record, subject, settings, signal });
   if (skipped === 'too-large') {
     for (const problem of tooLargeProblems(daemonSet.template))
       parts.announcer.report(record, regardingDaemonSet(daemonSet), problem);
   }
-  memory.remember(key, record, { subjectKey, settings }, { kind: 'skip', reason: skipped });
+  memory.remember(key, record, { subjectKey: keyOf(subject), settings }, { kind: 'skip', reason: skipped });
   leaveAlone(parts, key);
   return { outcome: 'unchanged' };
 }

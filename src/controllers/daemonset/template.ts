@@ -26,7 +26,7 @@ import {
   type TemplateDecision,
 } from '../../placement/rollout/template.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { Subject } from '../../placement/subject.ts';
+import { keyOf, type Subject } from '../../placement/subject.ts';
 import { regardingDaemonSet } from '../announce.ts';
 import type { PlacingOptions } from '../controller-options.ts';
 import {
@@ -90,7 +90,7 @@ export const WAITS_FOR_TURN: Result = { outcome: 'waiting', againInMs: TURN_AGAI
 export async function decideForTemplate(parts: TemplateParts, at: TemplateCase): Promise<Decision> {
   const { daemonSet, record, subject, signal } = at;
   const { images, clock } = parts;
-  if (holds(record, () => subject.key)) {
+  if (holds(record, () => keyOf(subject))) {
     const { decision } = record;
     const isDue = decision.kind === 'hold' && clock.monotonic() - record.at >= HELD_AGAIN_MS;
     const follows = decision.kind === 'place' && decision.followsCluster;
@@ -114,7 +114,7 @@ export async function decideForTemplate(parts: TemplateParts, at: TemplateCase):
 }
 
 function remember({ memory }: TemplateParts, at: TemplateCase, decision: Decision): boolean {
-  return memory.remember(at.key, at.record, { subjectKey: at.subject.key, settings: at.settings }, decision);
+  return memory.remember(at.key, at.record, { subjectKey: keyOf(at.subject), settings: at.settings }, decision);
 }
 
 /** Carries out the decision about a template and remembers it. */

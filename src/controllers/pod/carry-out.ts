@@ -13,24 +13,24 @@ import { onlyObserves, type PlacementIntent, placingFor, placingText } from '../
 import { contradictionOf } from '../../placement/reasons.ts';
 import { refusedParts } from '../../placement/refused-parts.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { keyAfterWrite } from '../../placement/subject.ts';
+import { afterWrite, keyOf, type Subject } from '../../placement/subject.ts';
 import { regardingPod } from '../announce.ts';
 import type { WritingOptions } from '../controller-options.ts';
 import { answered, type Decided, HELD_AGAIN_MS, isFinal, note, notPlaced, OPEN_AGAIN_MS } from '../memory.ts';
 import type { Notices } from '../refusals.ts';
 import { forgetPod, hasTolerations, type PodCase, type PodParts } from './decision.ts';
 
-/** Remembers a decision. After a write, `subjectKey` is the pod's then; `wrote`: the tolerations that it must have from now on. */
+/** Remembers a decision. After a write, `subject` is the pod's then; `wrote`: the tolerations that it must have from now on. */
 function remember(
   parts: PodParts,
   at: PodCase,
   decision: Decision,
-  subjectKey = at.subject.key,
+  subject = at.subject,
   wrote?: readonly Toleration[],
 ): boolean {
   const { key, record, settings } = at;
   if (isFinal(decision)) parts.backlog.forget(key);
-  return parts.memory.remember(key, record, { subjectKey, settings }, decision, wrote);
+  return parts.memory.remember(key, record, { subjectKey: keyOf(subject), settings }, decision, wrote);
 }
 
 /**
@@ -54,7 +54,7 @@ async function place(parts: PodParts, at: PodCase, decision: Placement): Promise
   const againInMs = isDone ? undefined : isFinal(decision) ? HELD_AGAIN_MS : OPEN_AGAIN_MS;
   const waitMs = undoneMs(parts, at, placing.tolerations);
   if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
-  const { written, part, subjectKey } = (await release(parts, at, placing, isGuess(decision))) ?? {};
+  const { written, part, then } = (await release(parts, at, placing, isGuess(decision))) ?? {};
   switch (written?.kind) {
     case 'conflict':
       return { outcome: 'conflict' };
@@ -67,7 +67,7 @@ async function place(parts: PodParts, at: PodCase, decision: Placement): Promise
       return { outcome: written === undefined ? 'unchanged' : 'written', againInMs };
     case 'written': {
       const version = versionAfter(pod, written.object);
-      remember(parts, at, decision, subjectKey, part?.tolerations);
+      remember(parts, at, decision, then, part?.tolerations);
       // The write changed nothing: another webhook removed the tolerations from the same request, and no event will follow.
       if (version === pod.resourceVersion) return { outcome: 'conflict' };
       answered(record, version, pods.get(key), clock.monotonic());
@@ -94,7 +94,7 @@ export async function skip(parts: PodParts, at: PodCase, reason: SkipReason): Pr
   if (written?.kind === 'written') {
     answered(record, versionAfter(pod, written.object), parts.pods.get(key), parts.clock.monotonic());
   }
-  parts.memory.remember(key, record, { subjectKey: subject.key, settings }, { kind: 'skip', reason });
+  parts.memory.remember(key, record, { subjectKey: keyOf(subject), settings }, { kind: 'skip', reason });
   return { outcome: written === undefined ? 'unchanged' : 'written' };
 }
 
@@ -114,8 +114,8 @@ type Released = {
   readonly written: WriteResult;
   /** The part of the intent that was written. */
   readonly part: PlacementIntent | undefined;
-  /** The key of the pod's subject after the write. */
-  readonly subjectKey: string;
+  /** The pod's subject after the write. */
+  readonly then: Subject;
 };
 
 /** A binding changes neither tolerations nor `metadata.generation`, so the rest of a patch says nothing about it. */
@@ -145,8 +145,8 @@ export async function release(
   const patch = gated ? releasePatch(pod, gated, part) : podPatch(pod, missing);
   if (patch.length === 0) return undefined;
   // What the watch will show, often before the answer.
-  const subjectKey = keyAfterWrite(subject, missing);
-  note(record, 'expected', subjectKey);
+  const then = afterWrite(subject, missing);
+  note(record, 'expected', then);
   try {
     const target = { kind: 'Pod', namespace, name, action: gated ? 'release' : 'tolerate' } as const;
     const written = await parts.write(target, isGuess && !pod.nodeName ? [isUnbound, ...patch] : patch, signal);
@@ -154,7 +154,7 @@ export async function release(
     if (written.kind === 'written' && less !== undefined) {
       parts.announcer.report(record, regardingPod(pod), refusalProblem(less.refusal, part));
     }
-    return { written, part, subjectKey };
+    return { written, part, then };
   } catch (error) {
     if (!isRefusal(error)) throw error;
     const isForGood = parts.noteRefusal(record, regardingPod(pod), error);

@@ -9,7 +9,7 @@ import { lacking, type Toleration } from '../../placement/patch/tolerations.ts';
 import { onlyObserves, overPlaced, standingArchitectures, usesAffinity } from '../../placement/placing.ts';
 import { startsAtLatestText, WAITS_FOR_LOOKUP } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { readPodSubject, type Subject } from '../../placement/subject.ts';
+import { isSameSubject, keyOf, readPodSubject, type Subject } from '../../placement/subject.ts';
 import type { PlacingOptions } from '../controller-options.ts';
 import { NEVER } from '../image-source.ts';
 import { behindMs, type Holding, holds, isFinal, type Memory, note, type ObjectRecord, waitedMs } from '../memory.ts';
@@ -19,9 +19,8 @@ import type { Backlog } from './backlog.ts';
 /** A pod with what applies to it. */
 export type PodAtHand = { readonly pod: Pod; readonly namespace: Namespace; readonly settings: Settings };
 
-/** Returns the key of a pod's subject. */
-function keyOf({ pod, namespace, settings }: PodAtHand): string {
-  return readPodSubject(pod, namespace, settings).key;
+function subjectOf({ pod, namespace, settings }: PodAtHand): Subject {
+  return readPodSubject(pod, namespace, settings);
 }
 
 /**
@@ -32,7 +31,7 @@ export function isStillValid(record: ObjectRecord, at: PodAtHand): record is Hol
   const { pod } = at;
   if (record.decision === undefined || !hasTolerations(pod, record.notes?.wrote ?? [])) return false;
   const isDone = record.decision.kind === 'place' && pod.nodeName !== undefined;
-  return holds(record, () => keyOf(isDone ? { ...at, settings: record.settings } : at));
+  return holds(record, () => keyOf(subjectOf(isDone ? { ...at, settings: record.settings } : at)));
 }
 
 /**
@@ -40,7 +39,10 @@ export function isStillValid(record: ObjectRecord, at: PodAtHand): record is Hol
  * often arrives before the answer to the write.
  */
 export function isUpToDate(record: ObjectRecord, at: PodAtHand, now: number): boolean {
-  if (!isStillValid(record, at)) return record.notes?.expected !== undefined && record.notes.expected === keyOf(at);
+  if (!isStillValid(record, at)) {
+    const expected = record.notes?.expected;
+    return expected !== undefined && isSameSubject(expected, subjectOf(at));
+  }
   confirm(record, at.pod, now);
   return true;
 }
@@ -59,7 +61,7 @@ export function hasTolerations(pod: Pick<Pod, 'tolerations'>, written: readonly 
 export function wasLeftAsWritten(record: ObjectRecord, at: PodAtHand): boolean {
   if (record.decision === undefined) return false;
   if (record.decision.kind !== 'place' || record.decision.basis !== 'written') return false;
-  return record.settings === at.settings || keyOf({ ...at, settings: record.settings }) === keyOf(at);
+  return record.settings === at.settings || isSameSubject(subjectOf({ ...at, settings: record.settings }), subjectOf(at));
 }
 
 /**

@@ -9,7 +9,7 @@ import { type PlacementIntent, placingFor, usesAffinity, usesTaints } from '../p
 import { heldNote } from '../reasons.ts';
 import type { PlacedPart } from '../refused-parts.ts';
 import type { Settings } from '../settings.ts';
-import { readPodSubject, type Subject, type SubjectNamespace } from '../subject.ts';
+import { keyOf, readPodSubject, type Subject, type SubjectNamespace } from '../subject.ts';
 import { gated, placed, put } from './record.ts';
 
 /** What admission does with a pod. */
@@ -86,7 +86,7 @@ export function admissionKey(
   { subject, ...rest }: Admitted,
   { clusterArchitectures, mayGate, withdrawn }: AdmissionKnowledge,
 ): string {
-  return JSON.stringify([subject.key, rest, clusterArchitectures, mayGate, withdrawn]);
+  return JSON.stringify([keyOf(subject), rest, clusterArchitectures, mayGate, withdrawn]);
 }
 
 /** Decides about a new pod. If its images are known, it gets tolerations and affinity, else the gate (KEP-3521, KEP-3838). */
