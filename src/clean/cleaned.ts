@@ -1,17 +1,11 @@
-import type { JsonObject } from '../kit/json.ts';
+import { isSame, type JsonObject } from '../kit/json.ts';
 import { isArchitectureName } from '../kit/platform.ts';
 import { hasEnded } from '../placement/objects/containers.ts';
 import type { DaemonSet } from '../placement/objects/daemonset.ts';
 import { isDaemonSet, isOfKubernetes, type Owner, shownKind } from '../placement/objects/kinds.ts';
 import { type Pod, readPod } from '../placement/objects/pod.ts';
 import { readPodRecord, wroteTolerations } from '../placement/objects/pod-record.ts';
-import {
-  asOurs,
-  isSameToleration,
-  type Toleration,
-  tolerates,
-  tolerationText,
-} from '../placement/patch/tolerations.ts';
+import { asOurs, type Toleration, tolerates, tolerationText } from '../placement/patch/tolerations.ts';
 import {
   lostTolerations,
   type TemplateDecision,
@@ -101,7 +95,7 @@ function oursOf(object: JsonObject, tolerations: readonly JsonObject[]): readonl
   if (written.length > 0) return written;
   // A forged record only gets its author's workload restarted.
   const admitted = (readPodRecord(object)?.tolerations ?? []).filter(hasOurForm);
-  return tolerations.filter((toleration) => admitted.some((ours) => isSameToleration(toleration, ours)));
+  return tolerations.filter((toleration) => admitted.some((ours) => isSame(toleration, ours)));
 }
 
 /** Returns why the owner of a pod is not restarted; undefined if its images run on every architecture of the cluster. */
@@ -141,7 +135,7 @@ function cleanDaemonPod(
   // A daemon pod without its DaemonSet is removed by the garbage collector.
   if (restored === undefined) return { kind: 'none' };
   const { tolerations: template, updateStrategy, rolls, wasWhole } = restored;
-  if (ours.every((entry) => template.some((own) => isSameToleration(own, entry)))) return { kind: 'none' };
+  if (ours.every((entry) => template.some((own) => isSame(own, entry)))) return { kind: 'none' };
   const keep = (reason: string): PodCleaning => ({ kind: 'keep', reason });
   if (updateStrategy === 'OnDelete') return keep('its DaemonSet replaces pods only when they are deleted');
   const wrong = architectures.filter((name) => !runsOn(tolerations, ours, name));

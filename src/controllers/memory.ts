@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../kit/clock.ts';
 import { createShared } from '../kit/fairness/equal-values.ts';
+import { isSame } from '../kit/json.ts';
 import type { Result } from '../kube/control-loop.ts';
 import { isOlder, type Stored } from '../kube/watch/collection.ts';
 import type { Decision, ImageSet } from '../placement/decide.ts';
@@ -227,8 +228,7 @@ export function holds(record: ObjectRecord, subjectKey: () => string): record is
 export function waitedMs(record: ObjectRecord, of: NonNullable<Notes['since']>['of'], now: number): number {
   const known = record.notes?.since;
   // Pods share equal lists, so nearly always one look is enough.
-  if (known !== undefined && (known.of === of || JSON.stringify(known.of) === JSON.stringify(of)))
-    return now - known.at;
+  if (known !== undefined && isSame(known.of, of)) return now - known.at;
   note(record, 'since', { of, at: now });
   return 0;
 }

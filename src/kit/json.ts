@@ -55,28 +55,13 @@ function areStrings(object: JsonObject): object is Readonly<Record<string, strin
   return true;
 }
 
-/** Whether two objects have the same fields with the same (identical) values. */
-export function isSameRecord(one: JsonObject, other: JsonObject): boolean {
-  if (one === other) return true;
-  let count = 0;
-  for (const field in one) {
-    if (one[field] !== other[field] || !Object.hasOwn(other, field)) return false;
-    count += 1;
-  }
-  for (const _ in other) count -= 1;
-  return count === 0;
-}
-
-/** Whether two lists have the same (identical) items in the same order. */
-export function isSameList(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.length === other.length && one.every((item, index) => item === other[index]);
-}
-
 /** Whether two values of JSON have the same content. The order of fields does not count; a field that is undefined is a field. */
 export function isSame(one: unknown, other: unknown): boolean {
   if (one === other) return true;
   if (Array.isArray(one)) {
-    return Array.isArray(other) && one.length === other.length && one.every((item, index) => isSame(item, other[index]));
+    return (
+      Array.isArray(other) && one.length === other.length && one.every((item, index) => isSame(item, other[index]))
+    );
   }
   if (!isObject(one) || !isObject(other)) return false;
   let count = 0;

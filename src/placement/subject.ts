@@ -1,4 +1,4 @@
-import { isSame, sha256 } from '../kit/json.ts';
+import { sha256 } from '../kit/json.ts';
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import { isSystemPod, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from './eligibility.ts';
 import type { PodRuntime } from './objects/asked-platform.ts';
@@ -39,9 +39,10 @@ export type Subject = PodRuntime &
 /**
  * Returns the key of a subject: a text of 64 characters that is the same only if all fields are (SHA-256), so alike pods have the same key.
  * It decides whether an event matters, and whether an answer may be given again; {@link evidenceKey} decides whether a record still holds.
+ * To compare two subjects (`isSame`) takes less time: pods share the values that are equal.
  */
 export function keyOf(subject: Subject): string {
-  return hashOf(subject, settingsText(subject.settings));
+  return hashOf(subject, textOf(subject.settings));
 }
 
 /** The fields of a namespace that decide about what is in it. */
@@ -61,13 +62,6 @@ export function readPodSubject(pod: Pod, namespace: SubjectNamespace, settings: 
 /** Returns a pod's subject after a write that removes the gate and adds these tolerations of archaware. */
 export function afterWrite(subject: Subject, added: readonly Pick<Toleration, 'value'>[]): Subject {
   return { ...subject, tolerated: [...subject.tolerated, ...added.map(({ value }) => value)], isGated: false };
-}
-
-/** Whether two subjects have the same key. This takes less time than to make one key, because pods share the values that are equal. */
-export function isSameSubject(one: Subject, other: Subject): boolean {
-  let field: keyof Subject;
-  for (field in one) if (!isSame(one[field], other[field])) return false;
-  return true;
 }
 
 /** Reads what decides about the pods of a template. `settings`: those that apply to it. */
@@ -96,21 +90,18 @@ export function readDaemonSetSubject(
 
 const OF_A_TEMPLATE = { tolerated: [], isGated: false } as const;
 
+function once<Key extends WeakKey, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const made = new WeakMap<Key, Value>();
+  return (key) => {
+    const value = made.get(key) ?? make(key);
+    made.set(key, value);
+    return value;
+  };
+}
+
 /** The settings of subjects, once for each object of settings; and as text, once for each of those. */
-const settingsOf = new WeakMap<Settings, SubjectSettings>();
-const textOf = new WeakMap<SubjectSettings, string>();
-
-function deciding(settings: Settings): SubjectSettings {
-  const known = settingsOf.get(settings) ?? decidingSettings(settings);
-  settingsOf.set(settings, known);
-  return known;
-}
-
-function settingsText(settings: SubjectSettings): string {
-  const known = textOf.get(settings) ?? JSON.stringify(settings);
-  textOf.set(settings, known);
-  return known;
-}
+const deciding = once(decidingSettings);
+const textOf = once((settings: SubjectSettings) => JSON.stringify(settings));
 
 type Own = Pick<Subject, 'skipped' | 'labels' | 'tolerated' | 'isGated' | 'digest'>;
 

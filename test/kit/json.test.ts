@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { fingerprintOf } from '../../src/kit/json.ts';
+import { fingerprintOf, isSame } from '../../src/kit/json.ts';
 
-describe('the fingerprint of a JSON value', () => {
+describe('the fingerprint and the comparison of a JSON value', () => {
   const value = { a: [1, { b: 'x' }], c: { d: true } };
   const alike: readonly [what: string, other: unknown][] = [
     ['fields in another order', { c: { d: true }, a: [1, { b: 'x' }] }],
@@ -26,8 +26,16 @@ describe('the fingerprint of a JSON value', () => {
     ['nothing', undefined],
   ];
   for (const [what, other] of others) {
-    it(`differs with ${what}`, () => expect(fingerprintOf(other)).to.not.equal(fingerprintOf(value)));
+    it(`differs with ${what}`, () => {
+      expect(fingerprintOf(other)).to.not.equal(fingerprintOf(value));
+      expect([isSame(value, other), isSame(other, value)]).to.deep.equal([false, false]);
+    });
   }
+
+  it('says of values that they are the same only if they have the same fields', () => {
+    for (const [what, other] of alike) expect(isSame(value, other), what).to.equal(what === 'fields in another order');
+    expect([isSame({ 0: 'a' }, ['a']), isSame(['a'], { 0: 'a' }), isSame([], [undefined])]).to.not.include(true);
+  });
 
   it('is 32 hexadecimal digits, also of nothing', () => {
     for (const any of [value, undefined, null, {}]) expect(fingerprintOf(any)).to.match(/^[0-9a-f]{32}$/);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { accessFor } from '../../src/controllers/image-source.ts';
-import type { JsonObject } from '../../src/kit/json.ts';
+import { isSame, type JsonObject } from '../../src/kit/json.ts';
 import { decide } from '../../src/placement/decide.ts';
 import { settingsFor } from '../../src/placement/eligibility.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
@@ -10,7 +10,7 @@ import { readPod } from '../../src/placement/objects/pod.ts';
 import { placingFor, recordBasis, standingArchitectures, standingTemplate } from '../../src/placement/placing.ts';
 import { contradictionOf } from '../../src/placement/reasons.ts';
 import type { Policy, Settings } from '../../src/placement/settings.ts';
-import { isSameSubject, keyOf, readPodSubject, type Subject } from '../../src/placement/subject.ts';
+import { keyOf, readPodSubject, type Subject } from '../../src/placement/subject.ts';
 import { daemonSetSubject, failed, known, settings, toleration } from './objects.ts';
 
 /** The fields of a pod and of its surroundings in which one case differs from another. */
@@ -155,14 +155,14 @@ function expectToDecide([one, other]: Row): readonly [one: Subject, other: Subje
   const recorded = JSON.stringify({ ...recordBasis(subjects[0]), tolerations: [OURS] });
   const [before, after] = subjects.map((subject) => behaviour(subject, recorded));
   expect(keyOf(subjects[0]), 'the key').not.to.equal(keyOf(subjects[1]));
-  expect(isSameSubject(...subjects), 'the comparison').to.equal(false);
+  expect(isSame(...subjects), 'the comparison').to.equal(false);
   expect(before, 'what archaware does').not.to.deep.equal(after);
   return subjects;
 }
 
 function expectSame(one: Subject, other: Subject): void {
   expect(keyOf(one)).to.equal(keyOf(other));
-  expect(isSameSubject(one, other)).to.equal(true);
+  expect(isSame(one, other)).to.equal(true);
 }
 
 describe('each field of a subject is in its key, and decides', () => {

@@ -1,3 +1,4 @@
+import { isSame } from '../../kit/json.ts';
 import type { Store } from '../../kube/watch/collection.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import { narrow } from '../../placement/images.ts';
@@ -9,7 +10,7 @@ import { lacking, type Toleration } from '../../placement/patch/tolerations.ts';
 import { onlyObserves, overPlaced, standingArchitectures, usesAffinity } from '../../placement/placing.ts';
 import { startsAtLatestText, WAITS_FOR_LOOKUP } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { isSameSubject, keyOf, readPodSubject, type Subject } from '../../placement/subject.ts';
+import { keyOf, readPodSubject, type Subject } from '../../placement/subject.ts';
 import type { PlacingOptions } from '../controller-options.ts';
 import { NEVER } from '../image-source.ts';
 import { behindMs, type Holding, holds, isFinal, type Memory, note, type ObjectRecord, waitedMs } from '../memory.ts';
@@ -41,7 +42,7 @@ export function isStillValid(record: ObjectRecord, at: PodAtHand): record is Hol
 export function isUpToDate(record: ObjectRecord, at: PodAtHand, now: number): boolean {
   if (!isStillValid(record, at)) {
     const expected = record.notes?.expected;
-    return expected !== undefined && isSameSubject(expected, subjectOf(at));
+    return expected !== undefined && isSame(expected, subjectOf(at));
   }
   confirm(record, at.pod, now);
   return true;
@@ -61,7 +62,7 @@ export function hasTolerations(pod: Pick<Pod, 'tolerations'>, written: readonly 
 export function wasLeftAsWritten(record: ObjectRecord, at: PodAtHand): boolean {
   if (record.decision === undefined) return false;
   if (record.decision.kind !== 'place' || record.decision.basis !== 'written') return false;
-  return record.settings === at.settings || isSameSubject(subjectOf({ ...at, settings: record.settings }), subjectOf(at));
+  return record.settings === at.settings || isSame(subjectOf({ ...at, settings: record.settings }), subjectOf(at));
 }
 
 /**

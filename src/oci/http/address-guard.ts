@@ -7,7 +7,7 @@ import ipaddr from 'ipaddr.js';
 import { LRUCache } from 'lru-cache';
 import { Agent, type buildConnector, type Dispatcher } from 'undici';
 import { type Clock, systemClock } from '../../kit/clock.ts';
-import { isSameList } from '../../kit/json.ts';
+import { isSame } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
 import { createConnector } from '../../kit/network/connector.ts';
 import { createDns, libuvThreads } from '../../kit/network/dns.ts';
@@ -312,7 +312,7 @@ function poolsOf(guard: GuardState, passage: Passage, proxy: ForwardProxy | unde
   const { ending, pools, kept } = guard;
   ending.signal.throwIfAborted();
   const current = guard.authorities();
-  if (!isSameList(current, guard.trusted)) pools.clear();
+  if (!isSame(current, guard.trusted)) pools.clear();
   guard.trusted = current;
   const key = JSON.stringify([passage.policy, passage.trust?.id, proxy?.variable, proxy?.origin]);
   const before = pools.get(key);

@@ -1,8 +1,8 @@
-import { type JsonObject, listAt, objectAt } from '../../kit/json.ts';
+import { isSame, type JsonObject, listAt, objectAt } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, MANAGED_ANNOTATION } from '../../names.ts';
 import { MOST_RECORDED, type PodRecord, readPodRecord } from '../objects/pod-record.ts';
 import { addedTo, hasRequirement, withAffinity } from '../patch/affinity.ts';
-import { isSameToleration, lacking } from '../patch/tolerations.ts';
+import { lacking } from '../patch/tolerations.ts';
 import type { PlacementIntent } from '../placing.ts';
 
 const ANNOTATION_PATH = ['metadata', 'annotations'] as const;
@@ -35,7 +35,7 @@ export function placed(pod: JsonObject, { tolerations, affinity }: PlacementInte
   const spec = objectAt(pod, 'spec');
   const present = listAt(spec, 'tolerations') ?? [];
   const ours = (earlier?.tolerations ?? []).filter((each) => each.key === key);
-  const outdated = ours.filter((each) => !tolerations.some((wanted) => isSameToleration(each, wanted)));
+  const outdated = ours.filter((each) => !tolerations.some((wanted) => isSame(each, wanted)));
   const kept = outdated.length === 0 ? present : withoutEach(present, outdated);
   const missing = lacking(kept, tolerations);
   const tolerating =
@@ -47,7 +47,7 @@ export function placed(pod: JsonObject, { tolerations, affinity }: PlacementInte
   const after = narrowed === undefined ? tolerating : put(tolerating, ['spec', 'affinity'], narrowed);
   const now = objectAt(after, 'spec');
   return withRecord(after, earlier, {
-    tolerations: [...ours.filter((each) => kept.some((one) => isSameToleration(one, each))), ...missing],
+    tolerations: [...ours.filter((each) => kept.some((one) => isSame(one, each))), ...missing],
     required: [
       ...required.filter((each) => hasRequirement(now, each)),
       ...addedTo(spec, now, affinity?.required ?? []).map(({ key: label, values }) => ({ key: label, values })),
@@ -70,7 +70,7 @@ function withRecord(pod: JsonObject, earlier: PodRecord | undefined, record: Pod
 function withoutEach(present: readonly JsonObject[], ours: PodRecord['tolerations']): JsonObject[] {
   const left = [...ours];
   return present.filter((toleration) => {
-    const index = left.findIndex((own) => isSameToleration(toleration, own));
+    const index = left.findIndex((own) => isSame(toleration, own));
     if (index >= 0) left.splice(index, 1);
     return index < 0;
   });

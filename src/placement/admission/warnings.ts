@@ -1,10 +1,10 @@
-import { type JsonObject, objectAt, stringsAt } from '../../kit/json.ts';
+import { isSame, type JsonObject, objectAt, stringsAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import type { Knowledge } from '../decide.ts';
 import { settingsFor, skipTemplate } from '../eligibility.ts';
 import { intersect, type NarrowedImage, narrow, onlySchedulable } from '../images.ts';
 import { readTemplate } from '../objects/pod.ts';
-import { isSameSubject, readTemplateSubject, type Subject } from '../subject.ts';
+import { readTemplateSubject, type Subject } from '../subject.ts';
 import type { ReviewedObject } from './pod.ts';
 
 export type WarningsInput = Pick<Knowledge, 'clusterArchitectures' | 'namesOf' | 'answerOf'> &
@@ -38,7 +38,7 @@ export function warningsFor(input: WarningsInput): string[] {
   const own = { labels: stringsAt(input.metadata, 'labels') };
   if (subject.skipped !== undefined || skipTemplate(own, namespace, settings) !== undefined) return [];
   // Its author has said where it runs.
-  if (subject.statement !== undefined || (before !== undefined && isSameSubject(before, subject))) return [];
+  if (subject.statement !== undefined || (before !== undefined && isSame(before, subject))) return [];
   return sentences(subject, before, input)
     .slice(0, MOST_WARNINGS)
     .map((text) => printable(text, MOST_OF_ONE));

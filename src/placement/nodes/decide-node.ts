@@ -1,4 +1,4 @@
-import { isSameList, type JsonObject } from '../../kit/json.ts';
+import { isSame, type JsonObject } from '../../kit/json.ts';
 import { matchesSelector } from '../../kit/label-syntax.ts';
 import type { Taint } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
@@ -64,12 +64,12 @@ function together(
     labels: labels?.recorded ?? managed.labels,
   };
   const annotation = writeManaged(recorded);
-  const isSame =
-    isSameList(list, node.taints ?? []) &&
+  const isUnchanged =
+    isSame(list, node.taints ?? []) &&
     addedLabels.length + removedLabels.length === 0 &&
     // An annotation with the same content in another form is rewritten together with the taints.
     annotation === (taints?.kind === 'decided' ? node.managed : writeManaged(managed));
-  if (!isSame) return { kind: 'set', taints: list, addedLabels, removedLabels, managed: annotation, conflicts };
+  if (!isUnchanged) return { kind: 'set', taints: list, addedLabels, removedLabels, managed: annotation, conflicts };
   return taints === undefined || taints.kind === 'decided'
     ? { kind: 'unchanged', conflicts }
     : { ...taints, conflicts };
@@ -109,9 +109,7 @@ function isAsItIs(
   managed: Managed,
   { taints, recorded }: Extract<TaintDecision, { kind: 'decided' }>,
 ): boolean {
-  return (
-    isSameList(taints, node.taints ?? []) && recorded.map(taintText).join() === managed.taints.map(taintText).join()
-  );
+  return isSame(taints, node.taints ?? []) && recorded.map(taintText).join() === managed.taints.map(taintText).join();
 }
 
 function wantedTaint(node: Node, settings: Settings['taints']): Taint | undefined | 'architecture-unknown' {
@@ -132,7 +130,7 @@ function taintsOfOthers(taints: readonly JsonObject[], managed: Managed, setting
 /** Returns the part of a change that concerns taints, and the record that fits; undefined if the change has no other part, or no such. */
 export function taintsAlone(node: Node, change: NodeChange): NodeChange | undefined {
   const { taints, addedLabels, removedLabels, managed } = change;
-  if (addedLabels.length + removedLabels.length === 0 || isSameList(taints, node.taints ?? [])) return undefined;
+  if (addedLabels.length + removedLabels.length === 0 || isSame(taints, node.taints ?? [])) return undefined;
   const { labels } = readManaged(node.managed);
   const recorded = writeManaged({ taints: readManaged(managed).taints, labels });
   return { kind: 'set', taints, addedLabels: [], removedLabels: [], managed: recorded };

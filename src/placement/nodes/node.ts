@@ -1,4 +1,4 @@
-import { isObject, isSameRecord, type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
+import { isObject, isSame, type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
 import { isArchitecture, reportedArchitecture } from '../../kit/platform.ts';
 import { MANAGED_ANNOTATION } from '../../names.ts';
 import type { Taint } from '../patch/tolerations.ts';
@@ -54,8 +54,8 @@ export function isSameNode(one: Node, other: Node): boolean {
     one.managed === other.managed &&
     one.hasLabels === other.hasLabels &&
     one.hasAnnotations === other.hasAnnotations &&
-    isSameRecord(one.labels, other.labels) &&
-    (one.taints === other.taints || JSON.stringify(one.taints) === JSON.stringify(other.taints))
+    isSame(one.labels, other.labels) &&
+    isSame(one.taints, other.taints)
   );
 }
 

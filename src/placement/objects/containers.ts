@@ -1,6 +1,6 @@
 import { cut, strangersText } from '../../kit/cut.ts';
 import { weightOf } from '../../kit/fairness/weight.ts';
-import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
+import { isObject, isSame, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 
 /** An image of a container or an image volume. The same image with two pull policies counts as two. */
 export type PodImage = {
@@ -119,7 +119,7 @@ export function readBroken(
     ...brokenIn(status.initContainerStatuses, listAt(spec, 'initContainers') ?? [], before),
     ...brokenIn(status.containerStatuses, listAt(spec, 'containers') ?? [], before),
   ]);
-  return JSON.stringify(broken) === JSON.stringify(before) ? before : broken;
+  return isSame(broken, before) ? before : broken;
 }
 
 /** The most bytes of broken containers that are kept of a pod: a pod may have thousands of containers with one image. */

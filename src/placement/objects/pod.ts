@@ -1,7 +1,7 @@
 import { cut } from '../../kit/cut.ts';
 import { createShared } from '../../kit/fairness/equal-values.ts';
 import { weightOf } from '../../kit/fairness/weight.ts';
-import { isSameRecord, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
+import { isSame, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
 import { type Demands, readDemands, termsOfAnyNode } from '../fit.ts';
 import { type Asked, type PodRuntime, readAsked, readRuntime } from './asked-platform.ts';
@@ -84,7 +84,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
   const written = known === undefined ? readWritten(object) : known.written;
   const more = [gated?.gates, gated?.ours, written];
   const template = known ?? readTemplate(metadata, spec, more);
-  const labels = known === undefined ? template.labels : sameRecord(known.labels, stringsAt(metadata, 'labels'));
+  const labels = known === undefined ? template.labels : same(known.labels, stringsAt(metadata, 'labels'));
   const statement = stringAt(annotations, ARCHITECTURES_ANNOTATION);
   const owner = share(readOwner(metadata));
   // Every field is named: V8 copies an object with so many fields slowly, and this runs twice for each new pod.
@@ -129,9 +129,9 @@ function readSelects(spec: JsonObject, owner: Owner | undefined): Selects | unde
   return terms === undefined && Object.keys(nodeSelector).length === 0 ? undefined : { nodeSelector, terms };
 }
 
-/** Returns the first of two records if both have the same content, so that the other needs no memory. */
-function sameRecord<T extends JsonObject>(one: T, other: T): T {
-  return isSameRecord(one, other) ? one : other;
+/** Returns the first of two values if both have the same content, so that the other needs no memory. */
+function same<T>(one: T, other: T): T {
+  return isSame(one, other) ? one : other;
 }
 
 function readGated(object: JsonObject, spec: JsonObject): Gated | undefined {

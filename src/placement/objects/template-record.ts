@@ -1,9 +1,9 @@
-import { isObject, type JsonObject, parseJson, stringAt } from '../../kit/json.ts';
+import { isObject, isSame, type JsonObject, parseJson, stringAt } from '../../kit/json.ts';
 import { isLabelKey } from '../../kit/label-syntax.ts';
 import { isArchitecture } from '../../kit/platform.ts';
 import { hasOurForm, taintText } from '../nodes/managed.ts';
 import { readTaint } from '../nodes/node.ts';
-import { isSameToleration, type Toleration } from '../patch/tolerations.ts';
+import type { Toleration } from '../patch/tolerations.ts';
 
 /** What a record was decided on. */
 export type RecordBasis = {
@@ -100,7 +100,7 @@ export function claim(present: readonly JsonObject[], recorded: readonly Tolerat
   const keys = new Set<unknown>(recorded.map(({ key }) => key));
   const ours = present.filter((toleration) => {
     if (!keys.has(toleration.key)) return false;
-    const index = unclaimed.findIndex((entry) => isSameToleration(toleration, entry));
+    const index = unclaimed.findIndex((entry) => isSame(toleration, entry));
     return index >= 0 && unclaimed.splice(index, 1).length > 0;
   });
   return new Set(ours);

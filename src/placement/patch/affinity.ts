@@ -1,4 +1,4 @@
-import { isObject, isSameList, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { isObject, isSame, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import type { RecordedRequirement } from '../objects/pod-record.ts';
 
@@ -102,7 +102,7 @@ function expressionsOf({ affinity }: Placed): JsonObject[] {
 
 function isRecorded({ key, operator, values }: JsonObject, recorded: RecordedRequirement): boolean {
   // Item by item: a pod's author chooses how many terms and how long a record there are, and nothing is written as text for each pair.
-  return key === recorded.key && operator === 'In' && Array.isArray(values) && isSameList(values, recorded.values);
+  return key === recorded.key && operator === 'In' && Array.isArray(values) && isSame(values, recorded.values);
 }
 
 /** Returns the requirements whose labels the pod's node selector does not mention. */

@@ -1,4 +1,4 @@
-import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { isSame, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { type Operation, pointerPart } from '../../kit/json-patch.ts';
 import { TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { isSystemNamespace, settingsFor, skipDaemonSet } from '../eligibility.ts';
@@ -7,7 +7,7 @@ import type { Namespace } from '../objects/namespace.ts';
 import { readRecord } from '../objects/template-record.ts';
 import { usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
-import { isSameToleration, lacking, type Toleration } from './tolerations.ts';
+import { lacking, type Toleration } from './tolerations.ts';
 
 /** An update of one DaemonSet that drops archaware's tolerations and their record, as a tool may send it that knows neither. */
 export type KeepProbe = {
@@ -61,9 +61,9 @@ function probeOf({ namespace, name, uid, recorded = '', template }: DaemonSet): 
   const entries = readRecord(recorded).tolerations.filter(({ key, operator, value, effect }) =>
     recorded.includes(JSON.stringify({ key, operator, value, effect })),
   );
-  const isOurs = (toleration: JsonObject) => entries.some((entry) => isSameToleration(toleration, entry));
+  const isOurs = (toleration: JsonObject) => entries.some((entry) => isSame(toleration, entry));
   const rest = present.filter((toleration) => !isOurs(toleration));
-  const carried = entries.filter((entry) => present.some((toleration) => isSameToleration(toleration, entry)));
+  const carried = entries.filter((entry) => present.some((toleration) => isSame(toleration, entry)));
   const dropped = lacking(rest, carried);
   if (dropped.length === 0) return undefined;
   const record = `/metadata/annotations/${pointerPart(TOLERATIONS_ANNOTATION)}`;

@@ -1,4 +1,4 @@
-import { isSameList } from '../../kit/json.ts';
+import { isSame } from '../../kit/json.ts';
 import { difference, type Operation, pointerPart } from '../../kit/json-patch.ts';
 import { ARCHITECTURE_GATE, MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import type { NodeChange } from '../nodes/decide-node.ts';
@@ -64,7 +64,7 @@ export function nodePatch(node: Node, decision: NodeChange): Operation[] {
   if (node.reportedArchitecture !== '') {
     operations.push(test('/status/nodeInfo/architecture', node.reportedArchitecture));
   }
-  const changed = decision.taints !== node.taints && !isSameList(decision.taints, node.taints ?? []);
+  const changed = decision.taints !== node.taints && !isSame(decision.taints, node.taints ?? []);
   if (changed) {
     operations.push(test('/spec/taints', node.taints ?? null));
     if (node.taints === undefined) operations.push(add('/spec/taints', decision.taints));
@@ -81,7 +81,7 @@ export function nodePatch(node: Node, decision: NodeChange): Operation[] {
 /** Returns the purpose of a node's patch in one word. */
 export function nodeAction(node: Node, decision: NodeChange): 'taint' | 'untaint' | 'label' | 'unlabel' {
   const { taints, addedLabels, removedLabels, managed } = decision;
-  if (addedLabels.length + removedLabels.length > 0 && isSameList(taints, node.taints ?? [])) {
+  if (addedLabels.length + removedLabels.length > 0 && isSame(taints, node.taints ?? [])) {
     return addedLabels.length > 0 ? 'label' : 'unlabel';
   }
   return readManaged(managed).taints.length === 0 ? 'untaint' : 'taint';
@@ -115,7 +115,7 @@ export function daemonSetPatch(
   ];
   if (decision.rolls) {
     const present = daemonSet.template.tolerations;
-    const isChanged = !isSameList(present ?? [], decision.tolerations);
+    const isChanged = !isSame(present ?? [], decision.tolerations);
     operations.push(test(path, present ?? null));
     if (isChanged && present === undefined) operations.push(add(path, decision.tolerations));
     else if (isChanged && decision.tolerations.length === 0) operations.push({ op: 'remove', path });

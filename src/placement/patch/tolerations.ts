@@ -1,4 +1,4 @@
-import { type JsonObject, stringAt } from '../../kit/json.ts';
+import { isSame, type JsonObject, stringAt } from '../../kit/json.ts';
 
 /** The fields of a taint that archaware decides by. The API server's object may have more. */
 export type Taint = { readonly key: string; readonly value: string; readonly effect: string };
@@ -40,17 +40,6 @@ export function lacking(present: readonly JsonObject[], wanted: readonly Tolerat
   return wanted.filter((toleration) => !present.some((other) => tolerates(other, toleration)));
 }
 
-/** Whether a toleration has exactly the fields and values of one that archaware writes. */
-export function isSameToleration(toleration: JsonObject, ours: Toleration): boolean {
-  return (
-    toleration.key === ours.key &&
-    toleration.operator === ours.operator &&
-    toleration.value === ours.value &&
-    toleration.effect === ours.effect &&
-    Object.keys(toleration).length === 4
-  );
-}
-
 /** Returns the toleration if it has archaware's form and this taint's key and effect, else undefined. */
 export function asOurs(
   toleration: JsonObject,
@@ -59,5 +48,5 @@ export function asOurs(
   const { key, effect } = taint;
   const value = stringAt(toleration, 'value');
   const ours: Toleration = { key, operator: 'Equal', value: value ?? '', effect };
-  return value !== undefined && isSameToleration(toleration, ours) ? ours : undefined;
+  return value !== undefined && isSame(toleration, ours) ? ours : undefined;
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../kit/json.ts';
+import { isSame, type JsonObject } from '../../kit/json.ts';
 import { isReservedKey } from '../../kit/label-syntax.ts';
 import { ARCHITECTURES, isArchitecture } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABEL } from '../../names.ts';
@@ -18,7 +18,7 @@ import {
   writeRecord,
 } from '../objects/template-record.ts';
 import { isIn, withAffinity, withoutRequired } from '../patch/affinity.ts';
-import { asOurs, isSameToleration, lacking, type Toleration, tolerationsFor } from '../patch/tolerations.ts';
+import { asOurs, lacking, type Toleration, tolerationsFor } from '../patch/tolerations.ts';
 import { few } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 
@@ -52,7 +52,7 @@ export function decideTemplate(
   const ours = claim(present, claimable(record, daemonSet.isListApplied === true));
   const theirs = present.filter((toleration) => !ours.has(toleration));
   const needed = lacking(theirs, wanted);
-  const isNeeded = (toleration: JsonObject) => needed.some((entry) => isSameToleration(toleration, entry));
+  const isNeeded = (toleration: JsonObject) => needed.some((entry) => isSame(toleration, entry));
   const isOther = (toleration: JsonObject) =>
     !wanted.some(({ key, effect }) => toleration.key === key && toleration.effect === effect);
   const isLive = (toleration: JsonObject) =>
@@ -62,7 +62,7 @@ export function decideTemplate(
   const gone = new Set([...ours].filter((toleration) => !kept.includes(toleration)));
   const tolerations = [...present.filter((toleration) => !gone.has(toleration)), ...added];
   // What the template still has is its author's.
-  const past = everAdded(record).filter((entry) => !tolerations.some((one) => isSameToleration(one, entry)));
+  const past = everAdded(record).filter((entry) => !tolerations.some((one) => isSame(one, entry)));
   const own = { affinity: withoutRequired(daemonSet.affinity, record.requires), ...daemonSet.selects };
   const narrowed =
     requires.length > 0
@@ -84,7 +84,7 @@ export function decideTemplate(
 export function carriedTolerations({ recorded, template, isListApplied = false }: DaemonSet): readonly Toleration[] {
   const present = template.tolerations ?? [];
   return claimable(readRecord(recorded), isListApplied).filter((entry) =>
-    present.some((toleration) => isSameToleration(toleration, entry)),
+    present.some((toleration) => isSame(toleration, entry)),
   );
 }
 
@@ -102,10 +102,6 @@ export function withoutOurs(
   const affinity = withoutRequired(present, record.requires);
   const rolls = ours.size > 0 || !isSame(affinity, present);
   return { kind: 'set', tolerations, affinity, recorded: undefined, rolls };
-}
-
-function isSame(one: JsonObject | undefined, other: JsonObject | undefined): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 type SeenTemplate = Pick<DaemonSet, 'recorded' | 'template' | 'entry'>;

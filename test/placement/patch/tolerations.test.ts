@@ -1,12 +1,7 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import {
-  asOurs,
-  isSameToleration,
-  lacking,
-  tolerates,
-  tolerationsFor,
-} from '../../../src/placement/patch/tolerations.ts';
+import { isSame } from '../../../src/kit/json.ts';
+import { asOurs, lacking, tolerates, tolerationsFor } from '../../../src/placement/patch/tolerations.ts';
 import { toleration } from '../objects.ts';
 
 const TAINT = { key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' };
@@ -78,7 +73,7 @@ describe("the form of archaware's tolerations", () => {
   ];
   for (const [given, present, ours] of rows) {
     it(given, () => {
-      expect(isSameToleration(present, OURS)).to.equal(ours);
+      expect(isSame(present, OURS)).to.equal(ours);
       expect(asOurs(present, TAINT)).to.deep.equal(ours ? OURS : undefined);
     });
   }
@@ -86,6 +81,6 @@ describe("the form of archaware's tolerations", () => {
   it('may have any architecture', () => {
     const other = { ...OURS, value: 's390x' };
     expect(asOurs(other, TAINT)).to.deep.equal(other);
-    expect(isSameToleration(other, OURS)).to.equal(false);
+    expect(isSame(other, OURS)).to.equal(false);
   });
 });
