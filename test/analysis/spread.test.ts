@@ -72,10 +72,7 @@ describe('a hard topology spread beside nodes with a taint', () => {
     ['a toleration of the taint', { spec: tolerating({ operator: 'Exists' }) }],
     ['a pod that follows the cluster', { decision: placed({ followsCluster: true }) }],
     ['an image that is not known', { decision: placed({ unknown: ['a'] }) }],
-    [
-      'images that have nothing in common',
-      { decision: { kind: 'hold', reason: 'no-common-architecture', images: [] } },
-    ],
+    ['images with nothing in common', { decision: { kind: 'hold', reason: 'no-common-architecture', images: [] } }],
     ['a pod that archaware leaves alone', { decision: { kind: 'skip' } }],
   ];
   for (const [title, given] of silent) {

@@ -151,11 +151,7 @@ describe('what clean does about a pod whose images do not run everywhere', () =>
     ['runs on one of two', { architectures: MIXED }, WRONG],
     ['runs on one of two, and waits for a node', { architectures: MIXED, phase: 'Pending' }, WRONG],
     ['runs on one of three', { architectures: [...MIXED, 's390x'] }, WRONG.replace('amd64', 'amd64 or s390x')],
-    [
-      'tolerates two, but archaware requires one',
-      { ...TOLERATED, ...REQUIRES, metadata: recorded([ARM_REQUIRED]) },
-      WRONG,
-    ],
+    ['tolerates two, archaware requires one', { ...TOLERATED, ...REQUIRES, metadata: recorded([ARM_REQUIRED]) }, WRONG],
     ['is required on all, without tolerations', { ...UNTOLERATED, ...ALL_REQUIRED, ...ONLY_REQUIRED }, 'restart'],
     ['is required on one of two, without any', { ...UNTOLERATED, ...REQUIRES, ...ONLY_REQUIRED }, WRONG],
     ['is required by its author alone, without tolerations', { ...UNTOLERATED, ...REQUIRES }, 'none'],

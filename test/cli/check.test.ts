@@ -94,12 +94,7 @@ describe('check', () => {
   });
 
   const mistakes: readonly (readonly [title: string, words: readonly string[], input: string, message: string])[] = [
-    [
-      'a command line without --on',
-      ['-f', '-'],
-      '',
-      'check: expected --on with the architectures to run on, for example',
-    ],
+    ['a line without --on', ['-f', '-'], '', 'check: expected --on with the architectures to run on, for example'],
     ['a command line without -f', ['--on', 'arm64'], '', 'check: expected -f FILE'],
     ['a strange architecture', ['-f', '-', '--on', 'aarch'], '', '--on: got "aarch"'],
     ['what is not YAML', ['-f', '-', '--on', 'arm64'], '{', '-f -: '],

@@ -29,12 +29,7 @@ describe('what clean says first', () => {
       },
       '✓ Nothing of archaware is left but harmless tolerations or affinity of 3 pods and 1 DaemonSet.',
     ],
-    [
-      'something is left',
-      {},
-      (ledger) => ledger.left('nodes', NODE, 'refused'),
-      '✗ 1 object left: the reasons are below.',
-    ],
+    ['one is left', {}, (ledger) => ledger.left('nodes', NODE, 'refused'), '✗ 1 object left: the reasons are below.'],
     ['the configuration is not known', { isBlind: true }, () => {}, '! Nothing was found, but perhaps not everything.'],
     [
       'the work was broken off',

@@ -20,11 +20,7 @@ describe('a process', () => {
     ],
     ['that is the controller', { environment: inPod, firstProcess: RUN, pid: 1 }, undefined],
     ['of a Job', { environment: inPod, firstProcess: ['node', '/app/dist/main.js', 'clean'], pid: 1 }, undefined],
-    [
-      'started by hand in a Job',
-      { environment: inPod, firstProcess: ['node', 'dist/main.js', 'clean'], pid: 9 },
-      undefined,
-    ],
+    ['by hand in a Job', { environment: inPod, firstProcess: ['node', 'dist/main.js', 'clean'], pid: 9 }, undefined],
     ['of the shell of a Job', { environment: inPod, firstProcess: ['sh', '-c', 'archaware plan'], pid: 9 }, undefined],
     ['on a laptop', { environment: {}, firstProcess: ['/sbin/init'], pid: 9 }, undefined],
     ['on a system without /proc', { environment: {}, firstProcess: [], pid: 9 }, undefined],

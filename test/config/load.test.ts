@@ -249,10 +249,7 @@ describe('an unknown key', () => {
       'constructor: unknown key (config.yaml:1)',
       '__proto__: unknown key (config.yaml:2)',
     ],
-    [
-      'workers: 1\ntaints.key: a\n',
-      'taints.key: unknown key; in a file the parts of a name are nested maps (config.yaml:2)',
-    ],
+    ['taints.key: a\n', 'taints.key: unknown key; in a file the parts of a name are nested maps (config.yaml:1)'],
     ['workers:\n  count: 1\n', 'workers: got {"count":1}, expected a whole number from 1 to 256 (config.yaml:1)'],
     [
       'images:\n  overrides:\n    - pattern: a\n      architectures: [amd64]\n      arch: x\n',

@@ -59,11 +59,7 @@ describe('the Events for a decision', () => {
     ['a fallback', { answers: failures(1, 120), settings: FALLBACK }, [UNRESOLVED, `${GUESS} amd64`]],
     ['images without an architecture in common', { answers: APART }, [NOTHING]],
     ['the same, released', { answers: APART, settings: { noCommonArchitecture: 'release' } }, [GUESS, NOTHING]],
-    [
-      'the policy that led to it',
-      { answers: APART, settings: { policy: 'p' } },
-      [NOTHING.replace(': ', ': policy p: ')],
-    ],
+    ['the policy behind it', { answers: APART, settings: { policy: 'p' } }, [NOTHING.replace(': ', ': policy p: ')]],
     ['an annotation that cannot be read', { answers: { a: ARM }, statement: 'x64!' }, [REJECTED]],
     ['a toleration that the images no longer need', STALE, [`${TOLERATED} delete the pod`]],
     [

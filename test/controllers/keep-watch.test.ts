@@ -61,13 +61,7 @@ describe('dry runs that drop the tolerations of DaemonSets', () => {
     ['are refused by somebody', ['a'], [WITHOUT_DRY_RUN], unknown(WITHOUT_DRY_RUN.message), 1],
     ['are refused, and for another lose them', ['a', 'b'], [WITHOUT_DRY_RUN, LOST], broken('b/agent'), 2],
     ['get no answer', ['a', 'b'], [AWAY], unknown('cannot reach the API server'), 1],
-    [
-      'meet a busy API server',
-      ['a', 'b'],
-      [LOST, refused(503, 'busy')],
-      unknown('patch daemonsets/agent: 503 busy'),
-      2,
-    ],
+    ['meet a busy server', ['a', 'b'], [LOST, refused(503, 'busy')], unknown('patch daemonsets/agent: 503 busy'), 2],
   ];
   for (const [what, namespaces, answers, expected, count] of rows) {
     it(what, async () => {

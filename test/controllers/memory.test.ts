@@ -76,7 +76,7 @@ describe('the memory of a term', () => {
   const decisions: [what: string, decided: (moment: number) => Decision | typeof SKIPPED][] = [
     ['placed objects', () => standing(['amd64', 'arm64'], undefined)],
     [
-      'objects that wait until a time',
+      'objects that wait for a time',
       (moment) => ({ ...WAITS, againInMs: 5_000 - moment, givesUpInMs: 9_000 - moment }),
     ],
     ['skipped objects', () => ({ ...SKIPPED })],

@@ -96,32 +96,20 @@ describe('the verdict of an explanation', () => {
       { ...APART, settings: { mode: 'observe' } },
       `held: it is not held in the mode observe, but ${PART}`,
     ],
-    [
-      'it asks for another',
-      { images: 'amd64', spec: ASKS },
-      `${NOWHERE} the pod asks for arm64, its image is amd64 only`,
-    ],
+    ['asks for another', { images: 'amd64', spec: ASKS }, `${NOWHERE} the pod asks for arm64, its image is amd64 only`],
     [
       'it asks for what no node has, and its image sets no limit',
       { images: {}, spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }], ...ASKS }, nodes: LABELLED },
       `${NOWHERE} its images set no limit; the cluster has amd64, and those nodes do not take it`,
     ],
-    [
-      'no node has its architecture',
-      { images: 's390x' },
-      `${NOWHERE} its images run on s390x, and no node has that architecture`,
-    ],
+    ['no node has it', { images: 's390x' }, `${NOWHERE} its images run on s390x, and no node has that architecture`],
     ['no node has its operating system', WINDOWS, `${NOWHERE} it needs windows, and no node runs windows`],
     [
       'it is left alone',
       { images: BOTH, metadata: IGNORED },
       `left-alone: it waits without archaware, which leaves it ${IGNORES} no node fits`,
     ],
-    [
-      'another gate holds it',
-      { images: BOTH, spec: GATED },
-      'waits: it waits until the gate x/y is removed by its owner',
-    ],
+    ['another gate', { images: BOTH, spec: GATED }, 'waits: it waits until the gate x/y is removed by its owner'],
     [
       'it runs where its images do not run',
       { images: 'amd64', ...bound() },

@@ -51,11 +51,7 @@ describe('the inventory of the report', () => {
       [deployment, podOf('web-7d4-a', ofTemplate('7d4')), podOf('web-7d4-b', ofTemplate('7d4'))],
       ['Deployment web: 2 in 1'],
     ],
-    [
-      'counts them so if they come first',
-      [podOf('web-7d4-a', ofTemplate('7d4')), deployment],
-      ['Deployment web: 2 in 1'],
-    ],
+    ['counts them so if first', [podOf('web-7d4-a', ofTemplate('7d4')), deployment], ['Deployment web: 2 in 1']],
     [
       'counts them at the ReplicaSet if its name is no name of a Deployment that was read',
       [deployment, podOf('web-7d4-a', ofTemplate('99x')), podOf('web-7d4-b', owned('ReplicaSet', 'web-7d4', 'r1'))],

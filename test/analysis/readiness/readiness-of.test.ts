@@ -45,18 +45,10 @@ describe('verdicts of the report', () => {
   ])[] = [
     ['ready', {}, ['ready']],
     ['blocked by the image of a container', { images: ['web', 'old-amd64'] }, ['blocked', OLD]],
-    [
-      'several containers of one image',
-      { pod: { containers: TWICE } },
-      ['blocked', 'x-amd64 (a, b) is only for linux/amd64'],
-    ],
+    ['containers of one image', { pod: { containers: TWICE } }, ['blocked', 'x-amd64 (a, b) is only for linux/amd64']],
     ['blocked and pinned shows both', { images: ['old-amd64'], pod: ASKS_AMD }, ['blocked', OLD, ASKED]],
     ['a DaemonSet is missing', { kind: 'DaemonSet', images: ['old-amd64'] }, ['missing', OLD]],
-    [
-      'a DaemonSet for others is pinned',
-      { kind: 'DaemonSet', images: ['old-amd64'], pod: ASKS_AMD },
-      ['pinned', OLD, ASKED],
-    ],
+    ['a DaemonSet for others', { kind: 'DaemonSet', images: ['old-amd64'], pod: ASKS_AMD }, ['pinned', OLD, ASKED]],
     ['unknown: the lookup failed', { images: ['gone'] }, ['unknown', GONE]],
     ['a known image blocks, whatever an unknown one says', { images: ['gone', 'old-amd64'] }, ['blocked', OLD, GONE]],
     ['unknown stays unknown with the policy fallback', { images: ['gone'] }, ['unknown', GONE], FALLBACK],
@@ -122,11 +114,7 @@ describe('verdicts of the report', () => {
     ],
     ['without nodes, other labels are not judged', { pod: ASKS_SSD }, ['ready'], { nodes: [] }],
     ['without nodes, one is', { pod: ASKS_AMD }, ['pinned', 'its nodeSelector asks for amd64'], { nodes: [] }],
-    [
-      'an ignored workload',
-      { labels: { [IGNORE_LABEL]: 'true' } },
-      ['unknown', `${ALONE}it is labelled ${IGNORE_LABEL}=true`],
-    ],
+    ['ignored', { labels: { [IGNORE_LABEL]: 'true' } }, ['unknown', `${ALONE}it is labelled ${IGNORE_LABEL}=true`]],
     ['an excluded namespace', {}, ['unknown', `${ALONE}pods.excludeNamespaces names its namespace`], EXCLUDED],
     [
       "a policy's architectures",

@@ -79,17 +79,9 @@ describe('the overview of workloads', () => {
     ['is unknown while it waits', [subject(WAIT)], { unknown: 1, pendingNow: 0 }],
     ['is unknown if it was placed on a guess', [subject(place(['amd64'], { unknown: ['a'] }))], { unknown: 1 }],
     ['is one workload for all pods', [subject(WAIT), subject(WAIT)], { workloads: 1, unknown: 1 }],
-    [
-      'is as limited as its most limited pod',
-      [ANYWHERE, subject(place(['arm64']))],
-      { anywhere: 0, limited: ['arm64'] },
-    ],
+    ['is as limited as its narrowest pod', [ANYWHERE, subject(place(['arm64']))], { anywhere: 0, limited: ['arm64'] }],
     ['does not count what has finished', [subject(skip('terminal')), subject(skip('daemon-pod'))], { workloads: 0 }],
-    [
-      'would be Pending if held',
-      [on('arm64', APART)],
-      { nowhere: 1, pendingAtRestart: 1, pendingNow: 0, onWrongNode: 1 },
-    ],
+    ['is Pending if held', [on('arm64', APART)], { nowhere: 1, pendingAtRestart: 1, pendingNow: 0, onWrongNode: 1 }],
     ['would be Pending if it is left alone', [on('arm64', skip('ignored'))], { leftAlone: 1, pendingAtRestart: 1 }],
     ['is not if it tolerates', [on('arm64', skip('ignored'), tolerating)], { leftAlone: 1, pendingAtRestart: 0 }],
     ['is not in the mode affinity', [on('arm64', skip('ignored'), mode('affinity'))], { pendingAtRestart: 0 }],
@@ -97,11 +89,7 @@ describe('the overview of workloads', () => {
     ['is Pending if it asks for another', [subject(ON_AMD, asks('arm64'))], { pendingAtRestart: 0, pendingNow: 1 }],
     ['would be if it asks for what is not here', [on('amd64', OTHERS, asks('s390x'))], { pendingAtRestart: 1 }],
     ['would not if it asks for what they have', [on('arm64', place(['amd64', 'arm64']), asks('arm64'))], NEVER],
-    [
-      'is not where it observes',
-      [on('amd64', ON_AMD, { ...OBSERVE, ...asks('arm64') }), on('amd64', APART, OBSERVE)],
-      NEVER,
-    ],
+    ['not in observe', [on('amd64', ON_AMD, { ...OBSERVE, ...asks('arm64') }), on('amd64', APART, OBSERVE)], NEVER],
     ['creates no Pending pods as a DaemonSet', [subject(hold('linux/s390x'), AGENT)], { nowhere: 1, pendingNow: 0 }],
   ];
   for (const [what, subjects, counts] of rows) {
@@ -196,11 +184,7 @@ describe('the workload of a pod', () => {
       owned('ReplicaSet', 'web-6d4cf', { 'rollouts-pod-template-hash': '6d4cf' }),
       'ReplicaSet shop/web-6d4cf',
     ],
-    [
-      'of a ReplicaSet is its Deployment',
-      owned('ReplicaSet', 'web-6d4cf', { 'pod-template-hash': '6d4cf' }),
-      'Deployment shop/web',
-    ],
+    ['of a ReplicaSet', owned('ReplicaSet', 'web-6d4cf', { 'pod-template-hash': '6d4cf' }), 'Deployment shop/web'],
     ['of a ReplicaSet without a hash is the ReplicaSet', owned('ReplicaSet', 'web'), 'ReplicaSet shop/web'],
     [
       'of a ReplicaSet with another name is the ReplicaSet',
@@ -258,11 +242,7 @@ describe('a DaemonSet whose template archaware does not write', () => {
     ['tolerates nothing', {}, lacks(String(amd64), String(arm64))],
     ['tolerates one of two', { tolerates: ['amd64'] }, lacks(String(arm64))],
     ['tolerates both', { tolerates: ['amd64', 'arm64'] }, []],
-    [
-      'tolerates both by what archaware gave its pod',
-      { tolerates: ['amd64', 'arm64'], isOurs: true },
-      lacks(String(amd64), String(arm64)),
-    ],
+    ['has both from archaware', { tolerates: ['amd64', 'arm64'], isOurs: true }, lacks(String(amd64), String(arm64))],
     ['is of Kubernetes, and served', { apiVersion: 'apps/v1' }, []],
     ['is a CloneSet, which does not judge taints', { kind: 'CloneSet' }, []],
     ['needs no toleration in the mode affinity', { mode: 'affinity' }, []],

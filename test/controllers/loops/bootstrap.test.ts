@@ -44,12 +44,7 @@ describe('the bootstrap', () => {
     ['is over at once if there is nothing to decide', [], [], []],
     ['is over when everything was decided', ['a', 'b', 'daemonset/a'], ['a', 'daemonset/a', 'b'], []],
     ['counts no object twice, and no object that came later', ['a', 'b'], ['a', 'a', 'c'], []],
-    [
-      'names the DaemonSets that were not decided yet',
-      ['a', 'daemonset/a', 'daemonset/b'],
-      ['daemonset/a'],
-      ['daemonset/b'],
-    ],
+    ['names the DaemonSets not decided yet', ['a', 'daemonset/a', 'daemonset/b'], ['daemonset/a'], ['daemonset/b']],
   ];
   for (const [what, all, now, left] of rows) {
     it(what, () => {

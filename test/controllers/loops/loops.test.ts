@@ -138,7 +138,7 @@ describe('the loops of a term', () => {
   for (const [what, tolerations, isTainted] of [
     ['at once if the DaemonSets that follow the cluster start there only when it is ready', [], true],
     [
-      'not before it is ready if one of them starts there before',
+      'only once it is ready if one starts before',
       [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }],
       false,
     ],
