@@ -79,7 +79,6 @@ function check(rows: readonly Row[]): void {
   }
 }
 
-const same: Change = (object) => object;
 const sidecar =
   (image: string): Change =>
   (object) =>
@@ -100,15 +99,8 @@ describe('admission that is called again with its first answer in the pod', () =
     ['with an image of the same set', pod(), sidecar('both'), BY_BOTH, `unchanged: ${full}`],
     ['another webhook added a toleration', pod(), tolerating(X), TAINTS, `unchanged: ${tolerates},x; ${NOTED}`],
     ['another webhook added an annotation', pod(), annotated, TAINTS, `unchanged: ${tolerates}; ${NOTED},other`],
-    [
-      'expressions in another order',
-      zoned,
-      requiring(reverse),
-      PLAIN,
-      `unchanged: tolerates x; affinity ${BOTH} & zone In a; ${NOTED}`,
-    ],
+    ['reordered', zoned, requiring(reverse), PLAIN, `unchanged: tolerates x; affinity ${BOTH} & zone In a; ${NOTED}`],
     ['another took our tolerations', pod(), without('spec', 'tolerations'), TAINTS, `patched: ${tolerates}; ${NOTED}`],
-    ['another took our affinity', pod(), without('spec', 'affinity'), PLAIN, `patched: affinity ${BOTH}; ${NOTED}`],
     // The rest is taken for wishes.
     ['another took our annotation', pod(), without('metadata', 'annotations'), BY_BOTH, `unchanged: ${wishes}`],
     ['another chose the architecture', pod(), chosen, PLAIN, `unchanged: affinity ${BOTH}; ${NOTED}`],
@@ -129,13 +121,7 @@ describe('admission after a sidecar was injected', () => {
     ]);
   const beside = both(prepended, sidecar('arm'));
   check([
-    [
-      'with tolerations of others',
-      pod(),
-      both(tolerating(X), sidecar('arm')),
-      TAINTS,
-      `patched: tolerates arm64,x; ${NOTED}`,
-    ],
+    ['with a toleration', pod(), both(tolerating(X), sidecar('arm')), TAINTS, `patched: tolerates arm64,x; ${NOTED}`],
     [
       'with expressions of others behind ours',
       zoned,
@@ -174,7 +160,6 @@ describe('admission that gated a pod', () => {
   const cold = pod({}, {}, ['cold']);
   const quota: Change = (object) => changed(object, ['schedulingGates'], (list) => [...list, { name: 'q' }]);
   check([
-    ['is called again', cold, same, BY_BOTH, `unchanged: gates ${GATE}`],
     ['is called again after another gate', cold, quota, BY_BOTH, `unchanged: gates ${GATE},q`],
     ['is called again without its gate', cold, without('spec', 'schedulingGates'), BY_BOTH, `gated: gates ${GATE}`],
   ]);
@@ -203,20 +188,9 @@ describe('a record that its author forged', () => {
   const claim: JsonObject = { tolerations: [ARM], required: [{ key: 'kubernetes.io/arch', values: ['amd64'] }] };
   const rows: [given: string, object: JsonObject, mode: Settings['mode'], expected: string][] = [
     ['claims what a policy requires', forged(claim), 'affinity', `patched: affinity arch In amd64; ${NOTED}`],
-    [
-      'claims it with a term, as earlier versions did',
-      forged({ required: [{ term: 0, key: 'kubernetes.io/arch', values: ['amd64'] }] }),
-      'affinity',
-      `patched: tolerates arm64; affinity arch In amd64; ${NOTED}`,
-    ],
     ['claims one too many', forged(claim, forced, ['s390x']), 'taints', `patched: tolerates s390x; ${AMD}; ${NOTED}`],
     ['claims more than is there', forged(more), 'affinity', `patched: tolerates arm64; ${AMD}`],
-    [
-      'claims what is not there',
-      forged(claim, {}),
-      'both',
-      `patched: tolerates amd64,arm64; affinity ${BOTH}; ${NOTED}`,
-    ],
+    ['claims what is absent', forged(claim, {}), 'both', `patched: tolerates amd64,arm64; affinity ${BOTH}; ${NOTED}`],
   ];
   for (const [given, object, mode, expected] of rows) {
     settles(given, () => object, by(mode, { preferred: {} }), expected);
@@ -247,8 +221,6 @@ describe('an annotation that archaware did not write', () => {
   const ARCH = { key: 'kubernetes.io/arch', values: ['x'] };
   const rows: [given: string, record: unknown][] = [
     ['is no JSON', '{'],
-    ['is a list', '[]'],
-    ['has other fields', { x: 1 }],
     ['has fields of other types', { tolerations: 1, required: { a: 1 }, preferred: 'x' }],
     ['has entries of other types', { tolerations: [1, null, {}], required: [[], { key: 1 }], preferred: [{}] }],
     ['claims tolerations under other keys', { tolerations: wishes.tolerations }],

@@ -98,14 +98,9 @@ const BOTH = known('linux/amd64,linux/arm64');
 
 describe('an image that is a bundle of the Operator Lifecycle Manager', () => {
   const rows: readonly [given: string, answers: Readonly<Record<string, ImageAnswer>>, expected: string][] = [
-    [
-      'beside programs for two architectures, as in the Job of OLM',
-      { util: BOTH, opm: BOTH, b: BUNDLE },
-      'amd64,arm64',
-    ],
+    ['beside programs for two architectures, as in OLM', { util: BOTH, opm: BOTH, b: BUNDLE }, 'amd64,arm64'],
     ['beside a program for arm64', { util: known('linux/arm64'), b: BUNDLE }, 'arm64'],
     ['alone', { b: BUNDLE }, 'amd64,arm64'],
-    ['alone, though stale', { b: { ...BUNDLE, isStale: true } as ImageAnswer }, 'amd64,arm64'],
     // Container runtimes refuse an index that lacks the platform of the node, whatever is in it.
     ['that is an index, which no config is read of', { util: BOTH, b: known('linux/amd64') }, 'amd64'],
   ];
@@ -145,11 +140,7 @@ describe('the images of volumes', () => {
     ['count once', [volume('v'), volume('v', {}, 'other')], [V]],
     ['add nothing to the same image of a container', [volume('a')], []],
     ['may have no name', [{ image: { reference: 'v' } }], [{ ...V, volume: '' }]],
-    [
-      'have a name that is cut if it is too long',
-      [volume('v', {}, 'n'.repeat(100))],
-      [{ ...V, volume: 'n'.repeat(63) }],
-    ],
+    ['have a name that is cut if too long', [volume('v', {}, 'n'.repeat(100))], [{ ...V, volume: 'n'.repeat(63) }]],
     ['are no list', 'v', []],
   ];
   for (const [given, volumes, expected] of rows) {

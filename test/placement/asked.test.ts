@@ -22,11 +22,7 @@ describe('the architectures that a pod asks for', () => {
     ['by every term', asks(term('arch In arm64'), term('arch In s390x')), 'arm64,s390x by node affinity: arm64,s390x'],
     ['by one term of two', asks(term('arch In arm64'), term('disk Exists')), 'open'],
     ['what it excludes', asks(term('arch NotIn amd64')), ' by node affinity: arm64,s390x'],
-    [
-      'by two that contradict',
-      { ...ASKS_ARM, ...asks(term('arch In amd64')) },
-      ' by nodeSelector and its node affinity: ',
-    ],
+    ['by two in conflict', { ...ASKS_ARM, ...asks(term('arch In amd64')) }, ' by nodeSelector and its node affinity: '],
   ];
   for (const [given, spec, expected] of rows) {
     it(`${given}: ${expected}`, () => {

@@ -32,11 +32,7 @@ describe('a pod', () => {
     ['that has succeeded', { phase: 'Succeeded' }, 'terminal'],
     ['that has failed', { phase: 'Failed' }, 'terminal'],
     ['that mirrors a static one', { metadata: { annotations: { 'kubernetes.io/config.mirror': 'x' } } }, 'mirror'],
-    [
-      'that mirrors, with an empty hash',
-      { metadata: { annotations: { 'kubernetes.io/config.mirror': '' } } },
-      'mirror',
-    ],
+    ['that mirrors, by an empty hash', { metadata: { annotations: { 'kubernetes.io/config.mirror': '' } } }, 'mirror'],
     ['of a DaemonSet that is bound', { metadata: DAEMON, spec: { nodeName: 'n' } }, 'daemon-pod'],
     ['of a DaemonSet that is not', { metadata: DAEMON }, undefined],
     ["of OpenKruise's DaemonSet", { metadata: ofGroup('apps.kruise.io/v1alpha1'), spec: { nodeName: 'n' } }, undefined],

@@ -86,11 +86,7 @@ describe('pods.matchNodeLabels', () => {
     placed({ a: ARM }, { mode: 'affinity', matchNodeLabels }, { labels });
   const arm = 'requires arch=arm64';
   check([
-    [
-      'two of three',
-      matched(['pool', 'x', 'team'], { team: 'a', pool: 'fast' }),
-      `${arm} label pool=fast label team=a`,
-    ],
+    ['two of them', matched(['pool', 'x', 'team'], { team: 'a', pool: 'fast' }), `${arm} label pool=fast label team=a`],
     ['one with an empty value', matched(['pool'], { pool: '' }), `${arm} label pool=`],
     ['a name that every object has', matched(['constructor'], {}), arm],
     [

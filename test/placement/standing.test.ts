@@ -109,7 +109,6 @@ describe('what archaware wrote to a template', () => {
   ][] = [
     ['no record', ['a'], undefined, false],
     ['a record of this template', ['b', 'a'], record(['b', 'a']), true],
-    ['a record of other images', ['a'], record(['b']), false],
     ['the same images in another order, which its author changed', ['b', 'a'], record(['a', 'b']), false],
     ['a template that was restarted since', ['a'], record(['a']), false, {}, RESTARTED],
     ['a record under other settings', ['a'], record(['a']), false, { schedulable: ['arm64'] }],
@@ -126,7 +125,6 @@ describe('what archaware wrote to a template', () => {
     ['an image volume that the record does not have', ['a', 'volume v'], record(['a']), false],
     ['one that it has', ['a', 'volume v'], record(['a', 'volume v']), true],
     ["one whose image was a container's", ['a', 'volume v'], record(['a', 'v']), false],
-    ['one beside a record without images', ['a', 'volume v'], ALONE, true],
   ];
   for (const [what, images, recorded, isValid, given = {}, metadata] of rows) {
     it(`${what}: ${isValid ? 'amd64' : 'it is not valid any more'}`, () => {

@@ -65,12 +65,7 @@ const rows: Row[] = [
     { before: template(['both']) },
   ],
   ['an update from what is not known', template(['amd']), [onAmd], { before: template(['cold']) }],
-  [
-    'an update of something else',
-    template(['amd'], { terminationGracePeriodSeconds: 1 }),
-    [],
-    { before: template(['amd']) },
-  ],
+  ['another update', template(['amd'], { terminationGracePeriodSeconds: 1 }), [], { before: template(['amd']) }],
   ['a template to be ignored', template(['amd'], {}, { labels: { 'archaware.dev/ignore': 'true' } }), []],
   ['a workload to be ignored', template(['amd']), [], { labels: { 'archaware.dev/ignore': 'true' } }],
   ['a namespace that is excluded', template(['amd']), [], { settings: { excludeNamespaces: ['shop'] } }],

@@ -21,12 +21,7 @@ describe('a DaemonSet wants a pod on a node', () => {
     ['that its affinity names', true, IN_POOL, { labels: { pool: 'a' } }],
     ['that its affinity does not name', false, IN_POOL, { labels: { pool: 'b' } }],
     ['with a taint of others', false, {}, { taints: [GPU] }],
-    [
-      'with a taint of others that it tolerates',
-      true,
-      { tolerations: [{ key: 'gpu', operator: 'Exists' }] },
-      { taints: [GPU] },
-    ],
+    ['with a taint that it tolerates', true, { tolerations: [{ key: 'gpu', operator: 'Exists' }] }, { taints: [GPU] }],
     ['with a taint that is only a preference', true, {}, { taints: [{ ...GPU, effect: 'PreferNoSchedule' }] }],
     ['with a taint of others while it is not ready', true, {}, { taints: [GPU], ready: false }],
     ['with our taint', true, {}, { taints: [{ key: KEY, value: 'amd64', effect: 'NoSchedule' }] }],

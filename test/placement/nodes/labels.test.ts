@@ -88,23 +88,10 @@ describe('the labels of a node', () => {
 
     // Rules that read the labels of other rules.
     ['a chain begins to hold', 'k=1', '', { 'a/c': 'a/b', 'a/b': 'a/a', 'a/a': 'k' }, '+a/a +a/b +a/c; a/a a/b a/c'],
-    [
-      'a chain ceases to hold',
-      'a/a=true a/b=true a/c=true',
-      'a/a a/b a/c',
-      { 'a/c': 'a/b', 'a/b': 'a/a', 'a/a': 'k' },
-      '-a/a -a/b -a/c; ',
-    ],
     ['a chain with a negation', 'k=1 a/b=true', 'a/b', { 'a/a': 'k', 'a/b': '!a/a' }, '+a/a -a/b; a/a'],
     ["a rule asks for a label that is somebody's", 'a/a=v', '', { 'a/a': 'k', 'a/b': 'a/a=v' }, '+a/b !a/a=v; a/b'],
     ['a rule asks for one of ours whose rule is gone', 'a/a=true a/b=true', 'a/a a/b', { 'a/b': 'a/a' }, '-a/a -a/b; '],
-    [
-      'a rule asks for one of ours whose rule is refused',
-      'a/a=true',
-      'a/a',
-      { 'a/b': 'a/a', 'a/a': '?' },
-      '+a/b; a/a a/b',
-    ],
+    ['a rule asks for one of ours that is refused', 'a/a=true', 'a/a', { 'a/b': 'a/a', 'a/a': '?' }, '+a/b; a/a a/b'],
     ['a rule asks that it is not itself', 'k=1', '', { [X]: '!x/y' }, '; '],
     ['the same, and it is set', 'x/y=true', 'x/y', { [X]: '!x/y' }, '; x/y'],
     ['two rules exclude each other', 'a/a=true', 'a/a', { 'a/a': '!a/b', 'a/b': '!a/a' }, '; a/a'],

@@ -61,22 +61,14 @@ describe('a node that joins', () => {
     ['of a pool, with the taint', pooled(OURS), plain, undefined],
     ['of a pool, with the taint of another architecture', pooled('supported-arch=amd64:NoSchedule'), plain, OURS],
     ['of a pool, with another effect', pooled('supported-arch=arm64:PreferNoSchedule'), plain, OURS],
-    ['of a pool, with taints of others', pooled('gpu=yes:NoSchedule'), plain, OURS],
     ['of no pool', { labels: {} }, plain, undefined],
     ['that is being deleted', { labels: KARPENTER, deleting: true }, plain, undefined],
     ['whose architecture is not known', { labels: KARPENTER, architecture: '' }, plain, '?'],
     ['whose architecture is not known, with the taint', { ...pooled(OURS), architecture: '' }, plain, undefined],
-    [
-      'whose label alone has the architecture',
-      { labels: { ...KARPENTER, 'kubernetes.io/arch': 'arm64' }, architecture: '' },
-      plain,
-      OURS,
-    ],
-    ['in the mode both', pooled(), withTaints({}, 'both'), OURS],
+    ['by its label alone', { labels: { ...KARPENTER, 'kubernetes.io/arch': 'arm64' }, architecture: '' }, plain, OURS],
     ['in the mode affinity', pooled(), withTaints({ manage: false }, 'affinity'), undefined],
     ['with taints.manage: false', pooled(), withTaints({ manage: false }), undefined],
     ['outside of taints.nodeSelector', pooled(), selecting, undefined],
-    ['within taints.nodeSelector', { labels: { ...KARPENTER, team: 'x' } }, selecting, OURS],
   ];
   for (const [what, given, by, missing] of rows) {
     it(`${what}: ${missing === undefined ? 'lacks nothing' : `lacks ${missing}`}`, () => {

@@ -187,22 +187,7 @@ describe('reading a pod again', () => {
 });
 
 describe('malformed objects', () => {
-  const odd: unknown[] = [
-    undefined,
-    null,
-    0,
-    -1,
-    Number.NaN,
-    true,
-    '',
-    'text',
-    [],
-    [null],
-    [[]],
-    {},
-    { a: 1 },
-    [{ a: 1 }],
-  ];
+  const odd = [undefined, null, 0, -1, Number.NaN, true, '', 'text', [], [null], [[]], {}, { a: 1 }, [{ a: 1 }]];
   const everyField = (names: string, value: unknown) =>
     Object.fromEntries(names.split(' ').map((name) => [name, value]));
   const readers = { readPod, readNode, readNamespace, readDaemonSet };
@@ -234,7 +219,7 @@ describe('malformed objects', () => {
     ],
     [
       'in a template',
-      (value) => ({ spec: { template: { metadata: value, spec: { containers: [value], tolerations: [value] } } } }),
+      (each) => ({ spec: { template: { metadata: each, spec: { containers: [each], tolerations: [each] } } } }),
     ],
     ['as an owner', (value) => ({ metadata: { ownerReferences: [value, { controller: true, kind: value }] } })],
     ['as nodeInfo', (value) => ({ status: { nodeInfo: value, phase: value, desiredNumberScheduled: value } })],

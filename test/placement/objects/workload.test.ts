@@ -21,11 +21,7 @@ describe('what can be explained', () => {
     ['a CronJob as if it were a Job', object('CronJob'), []],
     ['a Deployment without anything in it', { kind: 'Deployment' }, []],
     ["OpenKruise's DaemonSet", { ...object('DaemonSet'), apiVersion: 'apps.kruise.io/v1alpha1' }, ['nginx']],
-    [
-      "Volcano's Job, whose templates are elsewhere",
-      { ...object('Job', {}), apiVersion: 'batch.volcano.sh/v1alpha1' },
-      undefined,
-    ],
+    ["Volcano's Job: other templates", { ...object('Job', {}), apiVersion: 'batch.volcano.sh/v1alpha1' }, undefined],
     ['a Service', object('Service'), undefined],
     ['an object without a kind', {}, undefined],
     ['a kind named like a method of objects', object('toString'), undefined],

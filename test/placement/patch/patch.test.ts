@@ -78,16 +78,7 @@ describe("a node's patch", () => {
     ['loses its only taint', LAST, [], undefined, arm, test(TAINTS, [ours]), remove(TAINTS), old, remove(path)],
     ['loses its record alone', node({ managed: 'old' }), [], undefined, arm, old, remove(path)],
     ['gets a record for its taint', annotated({ taints: [ours] }), 'unchanged', 'm', arm, noted],
-    [
-      'has an empty list',
-      annotated({ taints: [] }),
-      [ours],
-      'm',
-      arm,
-      test(TAINTS, []),
-      replace(TAINTS, [ours]),
-      noted,
-    ],
+    ['has no taints', annotated({ taints: [] }), [ours], 'm', arm, test(TAINTS, []), replace(TAINTS, [ours]), noted],
     ['has reported no architecture', MUTE, [], undefined, test(TAINTS, [ours]), remove(TAINTS), old, remove(path)],
     // What it reported is tested.
     ['has another spelling', annotated({ architecture: 'aarch64', taints: [ours] }), 'unchanged', 'm', spelled, noted],
