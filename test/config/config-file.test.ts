@@ -119,10 +119,7 @@ data:
 
     it('that does not exist is refused in one line', () => {
       const name = at('none.yaml');
-      expect(() => readConfigFile(name)).to.throw(
-        ConfigurationError,
-        `configuration file ${name} cannot be read (ENOENT)`,
-      );
+      expect(() => readConfigFile(name)).to.throw(ConfigurationError, `${name} cannot be read (ENOENT)`);
       expect(() => readConfigFile(at())).to.throw(ConfigurationError, `${at()} cannot be read (EISDIR)`);
     });
   });

@@ -26,6 +26,7 @@ const WAIT = { settings: { unresolvable: 'wait' } } as const;
 const SYSTEM = { namespace: { name: 'kube-system', labels: {} } };
 const NEVER = { spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }] } };
 const APART = { images: 'amd64 arm64' };
+const AFFINITY = { mode: 'affinity' } as const;
 const TOLERATES_ALL = { tolerations: [{ operator: 'Exists' }] };
 const ASKS_ARM = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
 const stating = (architectures: string) => ({
@@ -265,7 +266,7 @@ describe('the advice', () => {
       {
         images: BOTH,
         nodes: [node('amd64-1', 'amd64', { taints: [] }, { 'kubernetes.io/arch': 'amd64' })],
-        settings: { mode: 'affinity' },
+        settings: AFFINITY,
         refusal: BY_POLICY,
       },
       [REFUSED_PODS],
@@ -569,7 +570,7 @@ describe('explain in a mode with affinity', () => {
     const { verdict, advice } = explained({
       ...FILE,
       images,
-      settings: { mode: 'affinity' },
+      settings: AFFINITY,
       nodes: LABELLED,
       controller,
     });
@@ -586,7 +587,7 @@ describe('explain in a mode with affinity', () => {
   });
 
   it('says who will release a gated pod, and that somebody else must remove a foreign gate', () => {
-    const ours = explained({ images, settings: { mode: 'affinity' }, spec: GATES, nodes: LABELLED });
+    const ours = explained({ images, settings: AFFINITY, spec: GATES, nodes: LABELLED });
     expect([ours.pod.state, ours.affinity?.required.length]).to.deep.equal(['gated', 1]);
     expect(ours.advice).to.deep.equal([
       'archaware removes its gate: check that the controller runs (kubectl -n archaware logs deployment/archaware-controller)',
@@ -598,12 +599,12 @@ describe('explain in a mode with affinity', () => {
       ['placement.mode observe removes no gate: run archaware clean'],
     ]);
     const both = { schedulingGates: [...GATES.schedulingGates, { name: 'example.com/quota' }] };
-    const { advice } = explained({ images, settings: { mode: 'affinity' }, spec: both });
+    const { advice } = explained({ images, settings: AFFINITY, spec: both });
     expect(advice[0]).to.equal('the pod waits until the gate example.com/quota is removed by its owner');
   });
 
   it('says that it is too late for a pending pod without affinity', () => {
-    const { affinity, advice } = explained({ images, settings: { mode: 'affinity' }, nodes: LABELLED });
+    const { affinity, advice } = explained({ images, settings: AFFINITY, nodes: LABELLED });
     expect(affinity).to.equal(undefined);
     expect(advice).to.deep.equal([
       'admission did not change it, and affinity cannot be added later: create the pod again',

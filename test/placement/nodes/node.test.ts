@@ -12,7 +12,7 @@ const AMD = 'supported-arch=amd64:NoSchedule';
 const PROVIDER = 'kubernetes.io/arch=arm64:NoSchedule';
 /** A taint of somebody else, with unknown fields. */
 const FOREIGN = taint('node.kubernetes.io/unreachable:NoExecute', {
-  timeAdded: '2026-01-01T00:00:00Z',
+  timeAdded: '2026-01-01',
   new: { a: [1] },
 });
 const NAMED: Readonly<Record<string, JsonObject>> = {
@@ -214,13 +214,7 @@ describe("the record of archaware's taints and labels on a node", () => {
     expect(readManaged(JSON.stringify({ taints })).taints).to.deep.equal([]);
   });
 
-  const lists = [
-    '{"taints":{}}',
-    '{"taints":[{}]}',
-    '{"taints":["a:b"]}',
-    '{"labels":{"a/b":"true"}}',
-    '{"labels":"a/b"}',
-  ];
+  const lists = ['{"taints":[{}]}', '{"taints":["a:b"]}', '{"labels":{"a/b":"true"}}', '{"labels":"a/b"}'];
   for (const garbage of ['', 'null', '1', '"x"', '[]', '{}', '{', ...lists]) {
     it(`counts as empty if it is ${garbage || 'empty'}`, () => {
       expect(readManaged(garbage)).to.deep.equal({ taints: [], labels: [] });

@@ -38,10 +38,7 @@ const AMD = toleration('supported-arch=amd64:NoSchedule');
 const template = (fields: JsonObject) => wrote('kube-controller-manager', fields);
 const asking = (architecture: string) => ({ nodeSelector: { 'kubernetes.io/arch': architecture } });
 /** A pod of a DaemonSet with these tolerations. */
-const daemon = (...tolerations: readonly JsonObject[]) => ({
-  metadata: owned('DaemonSet'),
-  daemonTolerations: tolerations,
-});
+const daemon = (...daemonTolerations: readonly JsonObject[]) => ({ metadata: owned('DaemonSet'), daemonTolerations });
 
 /** Another node of the cluster, with archaware's taint. */
 function other(architecture: string, spec: JsonObject = {}, labels: JsonObject = {}): JsonObject {
