@@ -159,10 +159,7 @@ describe('the restarts of clean', () => {
   });
 
   it('judge again after a conflict, and do not restart twice where only the answer was lost', async () => {
-    const { writes, kept } = await run({
-      web: { needs: 2, refusals: [409] },
-      shop: { needs: 2, refusals: ['lost'] },
-    });
+    const { writes, kept } = await run({ web: { needs: 2, refusals: [409] }, shop: { needs: 2, refusals: ['lost'] } });
     expect(writes.sort()).to.deep.equal(['shop', 'web']);
     expect(kept).to.deep.equal({});
   });

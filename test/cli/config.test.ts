@@ -34,11 +34,7 @@ describe('the configuration commands read standard input', () => {
     });
     expect(code).to.equal(0);
     expect(stderr).to.contain('this is a Helm values file: only its `config:` is checked');
-    expect(JSON.parse(stdout)).to.deep.include({
-      key: 'taints.key',
-      value: 'from-values',
-      source: 'standard input:3',
-    });
+    expect(JSON.parse(stdout)).to.deep.include({ key: 'taints.key', value: 'from-values', source: 'standard input:3' });
   });
 
   for (const [title, input] of [

@@ -54,10 +54,7 @@ describe('what the commands say of one cluster', () => {
   const runsOn = new Map<string, readonly string[]>();
 
   before(async () => {
-    product = await startProduct({
-      nodes: ['arm64'],
-      cluster: { imagePlatforms: (image) => runsOn.get(image) },
-    });
+    product = await startProduct({ nodes: ['arm64'], cluster: { imagePlatforms: (image) => runsOn.get(image) } });
     const { cluster } = product;
     const image = (name: string, platforms: readonly string[]) => {
       const reference = product.image(name, platforms);

@@ -94,9 +94,7 @@ describe('the layers of the configuration', () => {
 
   it('replace a map instead of merging it', () => {
     expect(load({ file: 'architectures: {compatible: {arm64: [arm]}}' }).config.architectures.compatible).to.deep.equal(
-      {
-        arm64: ['arm'],
-      },
+      { arm64: ['arm'] },
     );
   });
 

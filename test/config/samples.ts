@@ -27,12 +27,7 @@ const OTHERS: Readonly<Record<string, Sample>> = {
   'registries.mirrors': [
     '{docker.io: {endpoints: ["mirror.example.com:5000/hub"], fallback: false, credentials: source, sparse: true}}',
     {
-      'docker.io': {
-        endpoints: ['mirror.example.com:5000/hub'],
-        fallback: false,
-        credentials: 'source',
-        sparse: true,
-      },
+      'docker.io': { endpoints: ['mirror.example.com:5000/hub'], fallback: false, credentials: 'source', sparse: true },
     },
   ],
   'registries.sparse': ['quay.example.com,mirror.example.com:5000', ['quay.example.com', 'mirror.example.com:5000']],

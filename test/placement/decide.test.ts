@@ -42,10 +42,7 @@ function check(rows: readonly Row[]): void {
 function stating(statement: string, more: Partial<Settings> = {}): Case {
   return input(
     {},
-    {
-      template: template(['a'], {}, { annotations: { 'archaware.dev/architectures': statement } }),
-      settings: more,
-    },
+    { template: template(['a'], {}, { annotations: { 'archaware.dev/architectures': statement } }), settings: more },
   );
 }
 

@@ -37,12 +37,7 @@ const deployed = (
   images: NonNullable<Given['images']>,
   spec: JsonObject,
   nodes: NonNullable<Given['nodes']>,
-): Given => ({
-  kind: 'Deployment',
-  images,
-  spec,
-  nodes,
-});
+): Given => ({ kind: 'Deployment', images, spec, nodes });
 
 type Row = readonly [given: string, what: Given, expected: readonly string[]];
 
@@ -404,11 +399,7 @@ describe('the advice', () => {
     ],
     [
       'such a pod that runs, and would come back to the same node',
-      {
-        images: 'amd64',
-        spec: { nodeName: 'arm64-1', affinity: requires(term('arch NotIn amd64')) },
-        nodes: LABELLED,
-      },
+      { images: 'amd64', spec: { nodeName: 'arm64-1', affinity: requires(term('arch NotIn amd64')) }, nodes: LABELLED },
       [
         'bound to node arm64-1 (arm64), but its images now run on amd64: its next start there would fail; ' +
           'the pod asks for another architecture, its image is amd64 only: push a linux/arm64 build of a, ' +
@@ -567,13 +558,7 @@ describe('explain in a mode with affinity', () => {
 
   it('says where new pods also go while no replica leads: nobody adds the affinity', () => {
     const controller = { kind: 'no-leader', lease: 'a/l', deployment: 'a/d', wanted: 0 } as const;
-    const { verdict, advice } = explained({
-      ...FILE,
-      images,
-      settings: AFFINITY,
-      nodes: LABELLED,
-      controller,
-    });
+    const { verdict, advice } = explained({ ...FILE, images, settings: AFFINITY, nodes: LABELLED, controller });
     expect(verdict.text).to.match(
       /can run on arm64 nodes; no replica of archaware leads, so new pods also go to amd64 nodes$/,
     );

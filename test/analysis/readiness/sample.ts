@@ -48,9 +48,6 @@ export const SAMPLE = report({
   answerOf: ({ image }) => ANSWERS[image] ?? known('linux/amd64,linux/arm64'),
   newerOf: (image) => (image === LEGACY ? '2.0' : undefined),
   unread: [
-    {
-      resource: 'cronjobs',
-      text: 'the right to list cronjobs.batch in the cluster is missing: CronJobs are left out',
-    },
+    { resource: 'cronjobs', text: 'the right to list cronjobs.batch in the cluster is missing: CronJobs are left out' },
   ],
 });

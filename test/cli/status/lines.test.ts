@@ -219,10 +219,7 @@ describe('the problems of status', () => {
     ['so nobody leads', { ...deployment(0, 0), ...NO_LEASE }, [/^no replica leads: Deployment a\/b is scaled to 0$/]],
     [
       'a replica is not ready',
-      {
-        ...deployment(2, 1),
-        replicas: read([replica(), { ...replica(), ready: false, trouble: 'ImagePullBackOff' }]),
-      },
+      { ...deployment(2, 1), replicas: read([replica(), { ...replica(), ready: false, trouble: 'ImagePullBackOff' }]) },
       [/^1 of 2 replicas of Deployment a\/b are ready: ImagePullBackOff$/],
     ],
     ['the Lease is old', GONE, [/^no replica leads: \S+ has not renewed the Lease \S+ for 90 s$/]],

@@ -11,10 +11,7 @@ const ARM = 'supported-arch=arm64:NoSchedule';
 const AMD = 'supported-arch=amd64:NoSchedule';
 const PROVIDER = 'kubernetes.io/arch=arm64:NoSchedule';
 /** A taint of somebody else, with unknown fields. */
-const FOREIGN = taint('node.kubernetes.io/unreachable:NoExecute', {
-  timeAdded: '2026-01-01',
-  new: { a: [1] },
-});
+const FOREIGN = taint('node.kubernetes.io/unreachable:NoExecute', { timeAdded: '2026-01-01', new: { a: [1] } });
 const NAMED: Readonly<Record<string, JsonObject>> = {
   arm: taint(ARM),
   'arm,seen': taint(ARM, { timeAdded: 'x' }),

@@ -30,9 +30,7 @@ function daemonSetOf(given: Given = {}): JsonObject {
       ...(given.deleting ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
     },
     spec: {
-      template: {
-        spec: { containers: [{ image: 'app:1' }], tolerations: given.tolerations ?? [OWN, AMD64, ARM64] },
-      },
+      template: { spec: { containers: [{ image: 'app:1' }], tolerations: given.tolerations ?? [OWN, AMD64, ARM64] } },
     },
   };
 }

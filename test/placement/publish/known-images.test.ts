@@ -69,10 +69,7 @@ describe('the object known', () => {
     const object = knownImages(answers, settings(), []);
     const others = { taint: 'supported-arch:NoSchedule', schedulable: [], excluded: '^$', daemonSets: false, count: 4 };
     expect(object).to.deep.include(others);
-    expect(object.images).to.deep.equal({
-      '/r.test/': '/=arm64 a:1 c:1 /amd64 b:1 ',
-      '/': '/!386,amd64 nginx ',
-    });
+    expect(object.images).to.deep.equal({ '/r.test/': '/=arm64 a:1 c:1 /amd64 b:1 ', '/': '/!386,amd64 nginx ' });
     expect(readAnswers(object)).to.deep.equal(answers);
   });
 
