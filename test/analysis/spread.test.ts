@@ -43,11 +43,6 @@ describe('a hard topology spread beside nodes with a taint', () => {
     ['of images that lack a tainted architecture', {}, SAYS(HOSTNAME)],
     ['that lack several', { tainted: ['amd64', 'arm64', 's390x'] }, SAYS(HOSTNAME, 'arm64, s390x')],
     ['with two such constraints', { constraints: [spread('zone'), spread('host')] }, SAYS('zone, host')],
-    [
-      'beside one that honours taints',
-      { constraints: [spread('zone', { nodeTaintsPolicy: 'Honor' }), spread('host')] },
-      SAYS('host'),
-    ],
     ['with nodeTaintsPolicy: Ignore', { constraints: [spread('zone', { nodeTaintsPolicy: 'Ignore' })] }, SAYS('zone')],
     ['that ignores affinity, in the mode both', { constraints: ignoring, settings: { mode: 'both' } }, SAYS(HOSTNAME)],
     ['that ignores the node selector of its pod', { constraints: ignoring, spec: onAmd64 }, SAYS(HOSTNAME)],

@@ -10,11 +10,6 @@ describe('what people should know of platforms', () => {
     ['linux/amd64/v3 linux/amd64/v3', ['only for amd64/v3: nodes need that CPU level']],
     ['linux/arm/v7', ['only for arm/v7: nodes need that CPU level']],
     ['linux/arm64/v9', ['only for arm64/v9: nodes need that CPU level']],
-    [
-      'linux/amd64/v3 linux/arm64/v8.2 linux/s390x',
-      ['only for amd64/v3: nodes need that CPU level', 'only for arm64/v8.2: nodes need that CPU level'],
-    ],
-    ['linux/riscv64/rva23u64', ['only for riscv64/rva23u64: nodes need that CPU level']],
     ['linux/ppc64le/power10', ['only for ppc64le/power10: nodes need that CPU level']],
     // No hint is needed if there is also a build for every CPU.
     ['linux/amd64', []],

@@ -21,7 +21,6 @@ const podOf = (name: string, owner: JsonObject, images = ['web']) =>
   object({ kind: 'Pod', name, images, metadata: owner });
 const rollout = owned('Rollout', 'api', 'x1');
 const ofReplicaSet = podOf('web-7d4-a', owned('ReplicaSet', 'web-7d4', 'r1'));
-const ofSpark = (name: string) => podOf(name, owned('SparkApplication', 'etl', 's1'), [name.slice(0, 4)]);
 const ofRollout = (revision: number, replicas: number) =>
   object({
     kind: 'ReplicaSet',
@@ -51,7 +50,6 @@ describe('the inventory of the report', () => {
       [deployment, podOf('web-7d4-a', ofTemplate('7d4')), podOf('web-7d4-b', ofTemplate('7d4'))],
       ['Deployment web: 2 in 1'],
     ],
-    ['counts them so if first', [podOf('web-7d4-a', ofTemplate('7d4')), deployment], ['Deployment web: 2 in 1']],
     [
       'counts them at the ReplicaSet if its name is no name of a Deployment that was read',
       [deployment, podOf('web-7d4-a', ofTemplate('99x')), podOf('web-7d4-b', owned('ReplicaSet', 'web-7d4', 'r1'))],
@@ -72,11 +70,6 @@ describe('the inventory of the report', () => {
       'counts the ReplicaSets of an owner that was not read, without old revisions',
       [ofRollout(1, 0), ofRollout(2, 4)],
       ['Rollout api: 4 in 1'],
-    ],
-    [
-      'groups pods of an owner that was not read by their template',
-      [ofSpark('driver'), ofSpark('exec-1'), ofSpark('exec-2')],
-      ['SparkApplication etl: 3 in 2'],
     ],
     ['takes daemon pods of several nodes for one template', ['a', 'b'].map(daemonOn), ['DaemonSet agent: 2 in 1']],
     [

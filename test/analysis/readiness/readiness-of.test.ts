@@ -49,7 +49,6 @@ describe('verdicts of the report', () => {
     ['blocked and pinned shows both', { images: ['old-amd64'], pod: ASKS_AMD }, ['blocked', OLD, ASKED]],
     ['a DaemonSet is missing', { kind: 'DaemonSet', images: ['old-amd64'] }, ['missing', OLD]],
     ['a DaemonSet for others', { kind: 'DaemonSet', images: ['old-amd64'], pod: ASKS_AMD }, ['pinned', OLD, ASKED]],
-    ['unknown: the lookup failed', { images: ['gone'] }, ['unknown', GONE]],
     ['a known image blocks, whatever an unknown one says', { images: ['gone', 'old-amd64'] }, ['blocked', OLD, GONE]],
     ['unknown stays unknown with the policy fallback', { images: ['gone'] }, ['unknown', GONE], FALLBACK],
     ['images without a common architecture block', { images: ['a-arm64', 'b-amd64'] }, ONLY],
