@@ -129,13 +129,7 @@ describe('a manifest', () => {
     ['schema 1', { schemaVersion: 1, fsLayers: [] }, SCHEMA1, 'unsupported', /schema 1/],
     ['schema 1 as text', { schemaVersion: 1 }, 'text/plain', 'unsupported', /schema 1/],
     ['a Helm chart', image('application/vnd.cncf.helm.config.v1+json'), IMAGE, 'unsupported', /vnd.cncf.helm/],
-    [
-      'an artifact',
-      image('application/vnd.oci.empty.v1+json', { artifactType: 'x-sbom' }),
-      IMAGE,
-      'unsupported',
-      /x-sbom/,
-    ],
+    ['an artifact', image('application/vnd.oci.empty.v1+json', { artifactType: 'sbom' }), IMAGE, 'unsupported', /sbom/],
   ];
   for (const [what, body, type, code, message] of refused) {
     it(`that is ${what} is ${code}`, () => {

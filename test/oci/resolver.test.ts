@@ -33,6 +33,8 @@ describe('the resolver', () => {
   stopAfterEach();
 
   const image = (rest: string): string => `${server.host}/${rest}`;
+  const putIndex = (...platforms: string[]) => server.put('app', 'manifests', indexOf(...platforms), { tag: 'v1' });
+  const known = (rest: string, access = ANYONE) => harness.known(image(rest), access);
   const resolve = (rest: string, access = ANYONE): ReturnType<Harness['resolver']['resolve']> =>
     harness.resolver.resolve(image(rest), access, never);
   const failure = (rest: string, access = ANYONE) => failureOf(resolve(rest, access));
@@ -41,18 +43,15 @@ describe('the resolver', () => {
 
   describe('sends as few requests as possible', () => {
     it('for an index one GET, and then nothing', async () => {
-      const digest = server.put('app', 'manifests', indexOf('linux/amd64', 'linux/arm64/v8'), { tag: 'v1' });
+      const digest = putIndex('linux/amd64', 'linux/arm64/v8');
       const { resolver } = harness;
-      expect(harness.known(image('app:v1'), ANYONE)).to.equal(undefined);
+      expect(known('app:v1')).to.equal(undefined);
       const settled = harness.settled();
       resolver.look(image('app:v1'), ANYONE);
       expect(resolver.pending()).to.equal(1);
       expect(await settled).to.equal(image('app:v1'));
       expect(resolver.pending()).to.equal(0);
-      expect(platformNames(harness.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal([
-        'linux/amd64',
-        'linux/arm64',
-      ]);
+      expect(platformNames(known('app:v1')?.platforms)).to.deep.equal(['linux/amd64', 'linux/arm64']);
       resolver.look(image('app:v1'), ANYONE);
       expect(await resolve('app:v1')).to.include({ digest, source: server.host });
       expect(asked()).to.deep.equal(['GET /v2/app/manifests/v1']);
@@ -70,7 +69,7 @@ describe('the resolver', () => {
     });
 
     it('for many at once a single GET', async () => {
-      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      putIndex('linux/amd64');
       const controller = new AbortController();
       const gone = harness.resolver
         .resolve(image('app:v1'), ANYONE, controller.signal)
@@ -84,27 +83,27 @@ describe('the resolver', () => {
     });
 
     it('for a tag that is old a HEAD with the same Accept', async () => {
-      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      putIndex('linux/amd64');
       await resolve('app:v1');
       harness.advance(600_000);
-      expect(harness.known(image('app:v1'), ANYONE)).to.equal(undefined);
+      expect(known('app:v1')).to.equal(undefined);
       await resolve('app:v1');
       expect(asked()).to.deep.equal(['GET /v2/app/manifests/v1', 'HEAD /v2/app/manifests/v1']);
       expect(server.headers[1]?.accept).to.equal(server.headers[0]?.accept);
       expect(server.headers[0]?.accept).to.include(INDEX).and.include('*/*');
-      expect(platformNames(harness.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
+      expect(platformNames(known('app:v1')?.platforms)).to.deep.equal(['linux/amd64']);
       expect(harness.cached).to.deep.equal(['miss', 'revalidated', 'hit']);
     });
 
     it('for a tag that moved a GET by digest, or nothing if that digest is known', async () => {
-      const first = server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      const first = putIndex('linux/amd64');
       await resolve('app:v1');
-      const second = server.put('app', 'manifests', indexOf('linux/arm64'), { tag: 'v1' });
+      const second = putIndex('linux/arm64');
       harness.advance(600_000);
       asked();
       expect(platformNames((await resolve('app:v1')).platforms)).to.deep.equal(['linux/arm64']);
       expect(asked()).to.deep.equal(['HEAD /v2/app/manifests/v1', `GET /v2/app/manifests/${second}`]);
-      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      putIndex('linux/amd64');
       harness.advance(600_000);
       expect(await resolve('app:v1')).to.include({ digest: first });
       expect(asked()).to.deep.equal(['HEAD /v2/app/manifests/v1']);
@@ -114,16 +113,16 @@ describe('the resolver', () => {
       const digest = server.put('app', 'manifests', indexOf('linux/amd64'));
       await resolve(`app:v9@${digest}`);
       harness.advance(1e9);
-      expect(platformNames(harness.known(image(`app@${digest}`), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
+      expect(platformNames(known(`app@${digest}`, ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
       expect(asked()).to.deep.equal([`GET /v2/app/manifests/${digest}`]);
     });
 
     it('again sooner if the pull policy is Always', async () => {
-      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      putIndex('linux/amd64');
       await resolve('app:v1');
       harness.advance(10_000);
-      expect(harness.known(image('app:v1'), ANYONE)?.platforms).to.have.length(1);
-      expect(harness.known(image('app:v1'), { ...ANYONE, always: true })).to.equal(undefined);
+      expect(known('app:v1')?.platforms).to.have.length(1);
+      expect(known('app:v1', { ...ANYONE, always: true })).to.equal(undefined);
     });
 
     it('with HEAD as before if another project answers HEAD without a digest', async () => {
@@ -184,7 +183,7 @@ describe('the resolver', () => {
 
   describe('understands', () => {
     it('an index without what does not count in it, unless somebody shows that', async () => {
-      server.put('app', 'manifests', indexOf('linux/amd64', 'unknown/unknown'), { tag: 'v1' });
+      putIndex('linux/amd64', 'unknown/unknown');
       const controller = startResolver([server.host], { namesSkipped: false });
       const found = await controller.resolver.resolve(image('app:v1'), ANYONE, never);
       expect(found.skipped).to.deep.equal([]);
@@ -226,7 +225,7 @@ describe('the resolver', () => {
     });
 
     it('an index without an image, with the reason', async () => {
-      server.put('app', 'manifests', indexOf('unknown/unknown'), { tag: 'v1' });
+      putIndex('unknown/unknown');
       expect(await failure('app:v1'))
         .to.include({ code: 'unsupported', temporary: false })
         .and.property('message')
@@ -295,34 +294,34 @@ describe('the resolver', () => {
     });
 
     it('and keeps what was known of a tag until a retry succeeds', async () => {
-      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      putIndex('linux/amd64');
       await resolve('app:v1');
       server.on('/v2/app/manifests/v1', reply(500));
       harness.advance(600_000);
       expect(await failure('app:v1')).to.include({ code: 'unavailable' });
-      expect(platformNames(harness.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
+      expect(platformNames(known('app:v1')?.platforms)).to.deep.equal(['linux/amd64']);
       expect(harness.failure(image('app:v1'), ANYONE)).to.equal(undefined);
       expect(harness.cached.at(-1)).to.equal('stale');
       expect(harness.resolver.failing()).to.equal(1);
       harness.advance(1000);
       expect(await failure('app:v1')).to.include({ code: 'unavailable' });
-      expect(platformNames(harness.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
-      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      expect(platformNames(known('app:v1')?.platforms)).to.deep.equal(['linux/amd64']);
+      putIndex('linux/amd64');
       harness.advance(2000);
       await resolve('app:v1');
       expect(harness.resolver.failing()).to.equal(0);
     });
 
     it('of an old tag, and looks it up again only when that is requested', async () => {
-      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      putIndex('linux/amd64');
       await resolve('app:v1');
       server.on('/v2/app/manifests/v1', reply(500));
       harness.advance(600_000);
       await failure('app:v1');
       harness.advance(600_000);
       asked();
-      expect(harness.known(image('app:v1'), ANYONE)?.platforms).to.have.length(1);
-      expect(harness.known(image('app:v1'), ANYONE)?.isStale).to.equal(true);
+      expect(known('app:v1')?.platforms).to.have.length(1);
+      expect(known('app:v1')?.isStale).to.equal(true);
       harness.resolver.look(image('app:v1'), ANYONE, () => false);
       expect(harness.resolver.pending()).to.equal(0);
       let allowed = 0;
@@ -340,12 +339,12 @@ describe('the resolver', () => {
     });
 
     it('of a deleted tag, and continues to use HEAD', async () => {
-      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      putIndex('linux/amd64');
       await resolve('app:v1');
       server.on('/v2/app/manifests/v1', reply(404));
       harness.advance(600_000);
       expect(await failure('app:v1')).to.include({ code: 'not-found' });
-      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      putIndex('linux/amd64');
       asked();
       await resolve('app:v1');
       expect(asked()).to.deep.equal(['HEAD /v2/app/manifests/v1']);
@@ -404,14 +403,14 @@ describe('the resolver', () => {
       await resolve('private/app', access('b', 'copy'));
       expect(asked()).to.deep.equal([]);
       expect(harness.known(name, access('b', 'copy'))?.platforms).to.have.length(1);
-      expect(harness.known(image(`private/app@${digest}`), ANYONE)?.platforms).to.have.length(1);
+      expect(known(`private/app@${digest}`, ANYONE)?.platforms).to.have.length(1);
       expect(await failure('private/app')).to.include({ code: 'denied' });
       expect(await failure('private/app', access('c', 'bad'))).to.include({ code: 'denied' });
     });
 
     it('gives everybody what was found out anonymously, without reading a secret', async () => {
       await resolve('public');
-      expect(harness.known(image('public'), access('a', 'good'))?.platforms).to.have.length(1);
+      expect(known('public', access('a', 'good'))?.platforms).to.have.length(1);
       await resolve('public', access('z', 'bad'));
       expect(reads).to.deep.equal([]);
     });
@@ -463,11 +462,7 @@ describe('the resolver', () => {
 
     const bundle = { 'operators.operatorframework.io.bundle.manifests.v1': 'manifests/' };
     const images: readonly [what: string, put: () => string, expected: object][] = [
-      [
-        'an index, even one with a single entry',
-        () => server.put('app', 'manifests', indexOf('linux/arm64'), { tag: 'v1' }),
-        { isIndex: true },
-      ],
+      ['an index, even one with a single entry', () => putIndex('linux/arm64'), { isIndex: true }],
       ['a single manifest', () => putImage(server, 'app', 'arm64', 'v1'), { isIndex: false }],
       ['a bundle', () => putImage(server, 'app', 'arm64', 'v1', bundle), { isIndex: false, isBundle: true }],
     ];
@@ -475,7 +470,7 @@ describe('the resolver', () => {
       it(`is known of ${what}`, async () => {
         put();
         expect(await resolve('app:v1')).to.deep.include({ platforms, ...expected });
-        expect(harness.known(image('app:v1'), ANYONE)).to.deep.equal({ platforms, ...expected });
+        expect(known('app:v1')).to.deep.equal({ platforms, ...expected });
       });
     }
 

@@ -65,12 +65,7 @@ describe('the DNS', () => {
     expect(dns.asked).to.deep.equal(['a', 'a']);
   });
 
-  const remembered: [code: string, milliseconds: number][] = [
-    ['ENOTFOUND', 30_000],
-    ['EAI_AGAIN', 5000],
-    ['EAI_FAIL', 0],
-  ];
-  for (const [code, milliseconds] of remembered) {
+  for (const [code, milliseconds] of Object.entries({ ENOTFOUND: 30_000, EAI_AGAIN: 5000, EAI_FAIL: 0 })) {
     it(`is not asked again for ${milliseconds / 1000} s after ${code}`, async () => {
       const dns = startDns(4);
       const first = dns.ask('a');

@@ -69,12 +69,7 @@ describe('the endpoints of an image', () => {
     ],
     ['an IPv6 registry with a mirror', '[::1]:5/x', only('[::1]:5', 'm.b'), '~m.b/v2 x ?ns=%5B%3A%3A1%5D%3A5'],
     ["the node's localhost", 'localhost:3/x', only('localhost:3', 'http://r.b'), '~http://r.b/v2 x ?ns=localhost%3A3'],
-    [
-      'a mirror of another',
-      'q.io/x',
-      { mirrors: { 'docker.io': mirror(['m.b']), 'q.io:443': mirror(['n.b']) } },
-      'q.io/v2 x',
-    ],
+    ['mirrors of others', 'q.io/x', { mirrors: { 'a.io': mirror(['m.b']), 'q.io:443': mirror(['n.b']) } }, 'q.io/v2 x'],
     ['a digest as well as a tag', `quay.io/x@${DIGEST}`, only('quay.io', 'm.b/q'), '~m.b/v2 q/x ?ns=quay.io'],
     [
       'the source named among its mirrors, once and in its place',

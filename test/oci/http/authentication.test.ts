@@ -168,6 +168,7 @@ describe('a challenge', () => {
   const own = trusts('own');
   const owned: Partial<RegistryRequest> = { policy: 'configured', trust: own };
   const endpoint = { ...owned, endpointHeaders: { 'x-endpoint': 'secret' } };
+  const insecure = { policy: 'configured', trust: trusts('own', true) } as const;
   const open = { policy: 'configured', url: new URL('http://r.example.com/v2/x') } as const;
   /** As it is sent: by which policy and trust, and with which headers. */
   const towards: [what: string, realm: string, request: Partial<RegistryRequest>, isPublic: boolean, sent: string][] = [
@@ -179,13 +180,7 @@ describe('a challenge', () => {
     ['an endpoint, to another port', 'https://r.example.com:8443/token', endpoint, true, 'public own for strangers'],
     ['a named one, to another named one', 'https://named:5000/', owned, false, 'configured other'],
     ['a named one, to one without a trust', 'https://bare:5000/', owned, false, 'configured own for strangers'],
-    [
-      'an insecure one, to another host over http',
-      'http://t.example.com/',
-      { policy: 'configured', trust: trusts('own', true) },
-      false,
-      'registry own for strangers',
-    ],
+    ['an insecure one, to another over http', 'http://t.example.com/', insecure, false, 'registry own for strangers'],
     ['one that is named with http, to a named one over http', 'http://named:5000/', open, false, 'configured other'],
     ['an unnamed registry, to a named one', 'https://named:5000/', {}, true, 'public'],
   ];

@@ -85,6 +85,7 @@ describe('a login that was refused is left alone', () => {
 
 describe('the candidates for an image', () => {
   let time: number;
+  const at = (image: string) => targetFor(`r.example.com/${image}`);
   const candidates = () => createLogins({ refusedMs: 30_000, now: () => time });
   const credential = (fingerprint: string) => ({ username: 'u', password: 'p', fingerprint, shared: false });
   const error = (code: ImageErrorCode, retryAfterMs?: number) =>
@@ -97,56 +98,52 @@ describe('the candidates for an image', () => {
 
   it('begin with the one that last worked for the project, or else for the host', () => {
     const { order, worked } = candidates();
-    worked(targetFor('r.example.com/a/x:1'), two);
-    expect(names(order(targetFor('r.example.com/b/x:1'), [one, two, undefined]))).to.deep.equal([
-      'two',
-      'one',
-      'nobody',
-    ]);
-    worked(targetFor('r.example.com/b/y:1'), one);
-    expect(names(order(targetFor('r.example.com/a/z:1'), [one, two]))).to.deep.equal(['two', 'one']);
-    expect(names(order(targetFor('r.example.com/c/z:1'), [two, one]))).to.deep.equal(['one', 'two']);
-    expect(names(order(targetFor('r.example.com/b/z:1'), [two]))).to.deep.equal(['two']);
+    worked(at('a/x:1'), two);
+    expect(names(order(at('b/x:1'), [one, two, undefined]))).to.deep.equal(['two', 'one', 'nobody']);
+    worked(at('b/y:1'), one);
+    expect(names(order(at('a/z:1'), [one, two]))).to.deep.equal(['two', 'one']);
+    expect(names(order(at('c/z:1'), [two, one]))).to.deep.equal(['one', 'two']);
+    expect(names(order(at('b/z:1'), [two]))).to.deep.equal(['two']);
   });
 
   it('do not begin without a login because another repository of the host needs none', () => {
     const { order, worked } = candidates();
-    worked(targetFor('r.example.com/a/x:1'), undefined);
-    expect(names(order(targetFor('r.example.com/a/y:1'), [one, undefined]))).to.deep.equal(['one', 'nobody']);
+    worked(at('a/x:1'), undefined);
+    expect(names(order(at('a/y:1'), [one, undefined]))).to.deep.equal(['one', 'nobody']);
   });
 
   it('begin with the one that last worked for the repository, whatever the tag, and on no other host', () => {
     const { order, worked } = candidates();
-    expect(names(order(targetFor('r.example.com/a:1'), [one, two, undefined]))).to.deep.equal(['one', 'two', 'nobody']);
-    worked(targetFor('r.example.com/a:1'), two);
-    expect(names(order(targetFor('r.example.com/a:2'), [one, two, three]))).to.deep.equal(['two', 'one', 'three']);
+    expect(names(order(at('a:1'), [one, two, undefined]))).to.deep.equal(['one', 'two', 'nobody']);
+    worked(at('a:1'), two);
+    expect(names(order(at('a:2'), [one, two, three]))).to.deep.equal(['two', 'one', 'three']);
     expect(names(order(targetFor('other.example.com/a:1'), [one, two]))).to.deep.equal(['one', 'two']);
-    worked(targetFor('r.example.com/a:1'), undefined);
-    expect(names(order(targetFor('r.example.com/a:1'), [one, two, undefined]))).to.deep.equal(['nobody', 'one', 'two']);
+    worked(at('a:1'), undefined);
+    expect(names(order(at('a:1'), [one, two, undefined]))).to.deep.equal(['nobody', 'one', 'two']);
   });
 
   it('never include a credential that was not among them', () => {
     const { order, worked } = candidates();
-    worked(targetFor('r.example.com/a:1'), two);
-    expect(names(order(targetFor('r.example.com/a:1'), [one]))).to.deep.equal(['one']);
+    worked(at('a:1'), two);
+    expect(names(order(at('a:1'), [one]))).to.deep.equal(['one']);
   });
 
   it('leave out for a while a credential that was refused for the repository', () => {
     const { refusal, failed, forgive } = candidates();
-    failed(targetFor('r.example.com/a:1'), one, error('denied'), 0, ['n']);
-    expect(refusal(targetFor('r.example.com/a:2'), one, ['n'])).to.include({ code: 'denied' });
-    expect(refusal(targetFor('r.example.com/a:1'), two, ['n'])).to.equal(undefined);
-    expect(refusal(targetFor('r.example.com/b:1'), one, ['n'])).to.equal(undefined);
+    failed(at('a:1'), one, error('denied'), 0, ['n']);
+    expect(refusal(at('a:2'), one, ['n'])).to.include({ code: 'denied' });
+    expect(refusal(at('a:1'), two, ['n'])).to.equal(undefined);
+    expect(refusal(at('b:1'), one, ['n'])).to.equal(undefined);
     time += 30_000;
-    expect(refusal(targetFor('r.example.com/a:1'), one, ['n'])).to.equal(undefined);
-    failed(targetFor('r.example.com/a:1'), one, error('denied'), 0, ['n']);
+    expect(refusal(at('a:1'), one, ['n'])).to.equal(undefined);
+    failed(at('a:1'), one, error('denied'), 0, ['n']);
     forgive();
-    expect(refusal(targetFor('r.example.com/a:1'), one, ['n'])).to.equal(undefined);
+    expect(refusal(at('a:1'), one, ['n'])).to.equal(undefined);
   });
 
   it('do not leave out a credential for which a tag is missing', () => {
     const { refusal, failed } = candidates();
-    failed(targetFor('r.example.com/a:1'), one, error('not-found'), 0, ['n']);
-    expect(refusal(targetFor('r.example.com/a:1'), one, ['n'])).to.equal(undefined);
+    failed(at('a:1'), one, error('not-found'), 0, ['n']);
+    expect(refusal(at('a:1'), one, ['n'])).to.equal(undefined);
   });
 });

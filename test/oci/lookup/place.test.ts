@@ -7,11 +7,11 @@ describe('the place of an image', () => {
   const { endpointsOf } = createRoutes({
     mirrors: {
       'docker.io': {
-        endpoints: ['harbor.example.com/hub', 'cache.example.com'],
+        endpoints: ['harbor.test/hub', 'cache.test'],
         fallback: true,
         credentials: 'mirror',
       },
-      'quay.io': { endpoints: ['cache.example.com'], fallback: true, credentials: 'mirror' },
+      'quay.io': { endpoints: ['cache.test'], fallback: true, credentials: 'mirror' },
     },
     insecure: [],
     hosts: () => undefined,
@@ -29,11 +29,7 @@ describe('the place of an image', () => {
     ['r.example.com/group/sub/app@sha256:'.concat('0'.repeat(64)), ['group/sub/app group r.example.com']],
     [
       'nginx',
-      [
-        'hub/library/nginx hub harbor.example.com/hub',
-        'library/nginx library cache.example.com',
-        'library/nginx library docker.io',
-      ],
+      ['hub/library/nginx hub harbor.test/hub', 'library/nginx library cache.test', 'library/nginx library docker.io'],
     ],
   ];
   for (const [image, expected] of rows) {

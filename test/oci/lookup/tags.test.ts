@@ -15,7 +15,7 @@ async function list(answers: readonly { body?: unknown; link?: string }[]) {
     return { status: 200, headers, body: Buffer.from(JSON.stringify(body)), url: request.url };
   };
   const task = {
-    ...targetFor('registry.example.com/shop/web:1'),
+    ...targetFor('r.example.com/shop/web:1'),
     credential: undefined,
     isPrivate: false,
     signal: never,
@@ -31,7 +31,7 @@ describe('the tags of a repository', () => {
   it('are what the registry lists, without what cannot be a tag', async () => {
     const { result, paths } = await list([{ body: { tags: ['1', 'a b', '../x', 7, 'v2'] } }]);
     expect(result).to.deep.equal(['1', 'v2']);
-    expect(paths).to.deep.equal(['registry.example.com/v2/shop/web/tags/list?n=1000']);
+    expect(paths).to.deep.equal(['r.example.com/v2/shop/web/tags/list?n=1000']);
   });
 
   it('follow pages at the same host only', async () => {
@@ -40,7 +40,7 @@ describe('the tags of a repository', () => {
       { body: { tags: ['2'] } },
     ]);
     expect(result).to.deep.equal(['1', '2']);
-    expect(paths[1]).to.equal('registry.example.com/v2/shop/web/tags/list?n=1000&last=1');
+    expect(paths[1]).to.equal('r.example.com/v2/shop/web/tags/list?n=1000&last=1');
   });
 
   it('end after a few pages, also where the registry goes on for ever', async () => {

@@ -10,10 +10,7 @@ export type Tree = {
 export const NODES: readonly { readonly os: string; readonly architecture: string; readonly variant?: string }[] = [
   { os: 'linux', architecture: 'amd64' },
   { os: 'linux', architecture: 'arm64', variant: 'v8' },
-  { os: 'linux', architecture: 's390x' },
-  { os: 'linux', architecture: 'ppc64le' },
-  { os: 'linux', architecture: 'riscv64' },
-  { os: 'linux', architecture: '386' },
+  ...['s390x', 'ppc64le', 'riscv64', '386'].map((architecture) => ({ os: 'linux', architecture })),
   { os: 'linux', architecture: 'arm', variant: 'v7' },
 ];
 
@@ -136,17 +133,11 @@ function treeOf(random: () => number): Tree {
 
 /** Fields of types that Go's decoder refuses, and some that it does not. */
 const WRONG_TYPES: readonly ((platform: object) => object)[] = [
-  () => ({ platform: 'linux/amd64' }),
-  () => ({ platform: null }),
-  () => ({ size: '5' }),
-  () => ({ mediaType: 5 }),
-  () => ({ annotations: { a: 5 } }),
-  () => ({ annotations: null }),
-  (platform) => ({ platform: { ...platform, variant: 5 } }),
-  (platform) => ({ platform: { ...platform, variant: null } }),
-  (platform) => ({ platform: { ...platform, 'os.version': 5 } }),
-  (platform) => ({ platform: { ...platform, 'os.features': 'x' } }),
-  (platform) => ({ platform: { ...platform, 'os.features': null } }),
+  ...[{ platform: 'linux/amd64' }, { platform: null }, { size: '5' }, { mediaType: 5 }].map((wrong) => () => wrong),
+  ...[{ annotations: { a: 5 } }, { annotations: null }].map((wrong) => () => wrong),
+  ...[{ variant: 5 }, { variant: null }, { 'os.version': 5 }, { 'os.features': 'x' }, { 'os.features': null }].map(
+    (wrong) => (platform: object) => ({ platform: { ...platform, ...wrong } }),
+  ),
 ];
 const ZSTD = { 'io.github.containers.compression.zstd': 'true' };
 const ATTESTATION = { 'vnd.docker.reference.type': 'attestation-manifest' };

@@ -4,12 +4,10 @@ import { forbidden } from './status.ts';
 import type { Store } from './store.ts';
 
 const RBAC = 'rbac.authorization.k8s.io/v1';
-const [ROLES, ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS] = [
-  resourceOf(RBAC, 'roles'),
-  resourceOf(RBAC, 'rolebindings'),
-  resourceOf(RBAC, 'clusterroles'),
-  resourceOf(RBAC, 'clusterrolebindings'),
-];
+const ROLES = resourceOf(RBAC, 'roles');
+const ROLE_BINDINGS = resourceOf(RBAC, 'rolebindings');
+const CLUSTER_ROLES = resourceOf(RBAC, 'clusterroles');
+const CLUSTER_ROLE_BINDINGS = resourceOf(RBAC, 'clusterrolebindings');
 
 /** What someone wants to do. */
 export interface Attempt {
