@@ -132,12 +132,7 @@ export function putImage(
 ): string {
   const body = { architecture, os: 'linux', ...(labels === undefined ? {} : { config: { Labels: labels } }) };
   const digest = server.put(repository, 'blobs', body, { type: 'application/octet-stream' });
-  const manifest = {
-    schemaVersion: 2,
-    mediaType: IMAGE,
-    config: { mediaType: CONFIG, digest, size: 1 },
-    layers: [],
-  };
+  const manifest = { schemaVersion: 2, mediaType: IMAGE, config: { mediaType: CONFIG, digest, size: 1 }, layers: [] };
   return server.put(repository, 'manifests', manifest, { type: IMAGE, ...(tag === undefined ? {} : { tag }) });
 }
 

@@ -288,11 +288,8 @@ describe('a registry that may lack platforms of an index', () => {
     });
 
     it('says nothing of what other registries have, although it is not called sparse', async () => {
-      const manifests = [
-        ...entries('linux/amd64'),
-        { mediaType: IMAGE, digest: putImage(source, 'app', 'arm64'), size: 1 },
-      ];
-      for (const server of [mirror, source]) putIndex(server, manifests);
+      const held = [...entries('linux/amd64'), { mediaType: IMAGE, digest: putImage(source, 'app', 'arm64'), size: 1 }];
+      for (const server of [mirror, source]) putIndex(server, held);
       const cache = createImageCache(1000);
       start({}, cache);
       expect(await resolved(`${mirror.host}/app:v1`)).to.equal('linux/amd64');

@@ -63,9 +63,7 @@ describe('a program', () => {
     expect(await failure('nothing'))
       .to.be.instanceOf(ProgramError)
       .that.has.property('message', 'could not be started (ENOENT: it does not exist)');
-    expect(await failure('docker-credential-nothing', { path: 'docker-credential-nothing' })).to.be.instanceOf(
-      ProgramError,
-    );
+    expect(await failure('docker-credential-no', { path: 'docker-credential-no' })).to.be.instanceOf(ProgramError);
   });
 
   it('that may not be run, or whose arguments are too long, cannot be started', async () => {

@@ -16,9 +16,7 @@ describe('an address', () => {
     [[false, false, false], 'fd00:42::42 64:ff9b:1::a9fe:a9fe ::ffff:0:a9fe:a9fe 2001:0:a9fe:a9fe::1 127.1'],
     [[false, false, false], ''],
   ];
-  const rows = verdicts.flatMap(([isAllowed, all]) =>
-    all.split(' ').map((address) => [address, ...isAllowed] as const),
-  );
+  const rows = verdicts.flatMap(([allowed, all]) => all.split(' ').map((address) => [address, ...allowed] as const));
   const policies: AddressPolicy[] = ['configured', 'registry', 'public'];
   for (const [address, ...expected] of rows) {
     it(`${address || '(none)'} is ${expected.map((yes) => (yes ? 'allowed' : 'refused')).join(', ')}`, () => {

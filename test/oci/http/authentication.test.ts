@@ -158,13 +158,7 @@ describe('a challenge', () => {
     expect(asked[1]?.url.searchParams.get('scope')).to.equal('repository:team/app:pull');
   });
 
-  const trusts = (id: string, plain = false): Trust => ({
-    id,
-    verify: false,
-    plain,
-    authorities: ['x'],
-    clients: [],
-  });
+  const trusts = (id: string, plain = false): Trust => ({ id, verify: false, plain, authorities: ['x'], clients: [] });
   const own = trusts('own');
   const owned: Partial<RegistryRequest> = { policy: 'configured', trust: own };
   const endpoint = { ...owned, endpointHeaders: { 'x-endpoint': 'secret' } };

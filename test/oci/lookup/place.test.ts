@@ -6,12 +6,8 @@ import { parseReference } from '../../../src/oci/reference.ts';
 describe('the place of an image', () => {
   const { endpointsOf } = createRoutes({
     mirrors: {
-      'docker.io': {
-        endpoints: ['harbor.test/hub', 'cache.test'],
-        fallback: true,
-        credentials: 'mirror',
-      },
-      'quay.io': { endpoints: ['cache.test'], fallback: true, credentials: 'mirror' },
+      'docker.io': { endpoints: ['h.test/hub', 'c.test'], fallback: true, credentials: 'mirror' },
+      'quay.io': { endpoints: ['c.test'], fallback: true, credentials: 'mirror' },
     },
     insecure: [],
     hosts: () => undefined,
@@ -27,10 +23,7 @@ describe('the place of an image', () => {
     ['r.example.com/team/app:1', ['team/app team r.example.com']],
     ['r.example.com/app', ['app app r.example.com']],
     ['r.example.com/group/sub/app@sha256:'.concat('0'.repeat(64)), ['group/sub/app group r.example.com']],
-    [
-      'nginx',
-      ['hub/library/nginx hub harbor.test/hub', 'library/nginx library cache.test', 'library/nginx library docker.io'],
-    ],
+    ['nginx', ['hub/library/nginx hub h.test/hub', 'library/nginx library c.test', 'library/nginx library docker.io']],
   ];
   for (const [image, expected] of rows) {
     it(`of ${image} is ${expected.join(', then ')}`, () => {

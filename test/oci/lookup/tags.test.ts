@@ -14,12 +14,7 @@ async function list(answers: readonly { body?: unknown; link?: string }[]) {
     const headers = link === undefined ? {} : { link };
     return { status: 200, headers, body: Buffer.from(JSON.stringify(body)), url: request.url };
   };
-  const task = {
-    ...targetFor('r.example.com/shop/web:1'),
-    credential: undefined,
-    isPrivate: false,
-    signal: never,
-  };
+  const task = { ...targetFor('r.example.com/shop/web:1'), credential: undefined, isPrivate: false, signal: never };
   const { tags } = createRequests({ send, now: () => 0 });
   const result = await tags(task).catch((error: unknown) => error);
   return { result, paths: asked.map(({ url }) => `${url.host}${url.pathname}${url.search}`) };
