@@ -62,12 +62,13 @@ describe('a hosted registry', () => {
     return harness.resolver.resolve(image, { ...ANYONE, pullSecrets }, never);
   }
 
-  type Unusual = { challenge?: string; service?: string; field?: string; login?: string };
+  type Unusual = { challenge?: string; more?: string; service?: string; field?: string; login?: string };
   /** Has a manifest for those with a token, which the realm gives to anybody, or to those with this login. */
   function requiresToken(endpoint: string, path: string, realm: string, unusual: Unusual = {}): void {
     const scope = `repository:${path.replace(/^\/v2\/|\/manifests\/.*$/g, '')}:pull`;
     const { service = endpoint, field = 'token', login } = unusual;
-    const { challenge = `Bearer realm="${realm}",service="${service}",scope="${scope}"` } = unusual;
+    const { more = `,service="${service}",scope="${scope}"` } = unusual;
+    const { challenge = `Bearer realm="${realm}"${more}` } = unusual;
     const named = /service="([^"]*)"/i.exec(challenge)?.[1];
     nock(`https://${endpoint}`, nobody).get(path).reply(401, '{"errors":[]}', { 'www-authenticate': challenge });
     const { origin, pathname } = new URL(realm);
@@ -119,20 +120,12 @@ describe('a hosted registry', () => {
       'https://nvcr.io/proxy_auth',
       { challenge: 'Bearer realm="https://nvcr.io/proxy_auth?scope=repository:nvidia/cuda:pull"' },
     ],
+    ['public.ecr.aws/ns/x:1', 'https://public.ecr.aws/token/', { more: ',service="public.ecr.aws",scope="aws"' }],
+    ['us-docker.pkg.dev/p/x/y:1', 'https://us-docker.pkg.dev/v2/token', { more: ',service="us-docker.pkg.dev"' }],
     [
-      'public.ecr.aws/ns/x:1',
-      'https://public.ecr.aws/token/',
-      { challenge: 'Bearer realm="https://public.ecr.aws/token/",service="public.ecr.aws",scope="aws"' },
-    ],
-    [
-      'europe-docker.pkg.dev/project/x/y:1',
-      'https://europe-docker.pkg.dev/v2/token',
-      { challenge: 'Bearer realm="https://europe-docker.pkg.dev/v2/token",service="europe-docker.pkg.dev"' },
-    ],
-    [
-      'registry.gitlab.com/group/project/x:1',
+      'registry.gitlab.com/g/x:1',
       'https://gitlab.com/jwt/auth',
-      { challenge: 'Bearer realm="https://gitlab.com/jwt/auth",service="container_registry",error="invalid_token"' },
+      { more: ',service="container_registry",error="invalid_token"' },
     ],
     [
       'harbor.example.com/p/x:1',

@@ -32,22 +32,15 @@ const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ le
 
 type World = { readonly root: Index; readonly all: ReadonlyMap<string, Child> };
 
+const flat = (counter: Counter, platforms: number): World => {
+  const entries = many(1024, (at) => entryFor(counter, { digest: sha256(`${at}`), os: `os${at % platforms}` }));
+  return { root: indexOf(entries), all: new Map() };
+};
+
 /** Each with 1,024 entries in all. */
 const WORLDS: readonly (readonly [what: string, make: (counter: Counter) => World])[] = [
-  [
-    'for one platform',
-    (counter) => ({
-      root: indexOf(many(1024, (at) => entryFor(counter, { digest: sha256(`${at}`) }))),
-      all: new Map(),
-    }),
-  ],
-  [
-    'for 64 platforms',
-    (counter) => ({
-      root: indexOf(many(1024, (at) => entryFor(counter, { digest: sha256(`${at}`), os: `os${at % 64}` }))),
-      all: new Map(),
-    }),
-  ],
+  ['for one platform', (counter) => flat(counter, 1)],
+  ['for 64 platforms', (counter) => flat(counter, 64)],
   [
     'in 32 indexes within the index',
     (counter) => {
