@@ -9,7 +9,7 @@ import { arrangeWebhook, eventuallyTrusted, WEBHOOKS, type Webhook } from '../su
 import { pod } from '../support/workloads.ts';
 import { admit, eventuallyPlacedAtOnce, isOnArm } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const SECRET = 'archaware-controller-webhook';
 
@@ -25,19 +25,17 @@ async function served(port: number): Promise<string> {
 }
 
 describe("the webhook's certificates, on the real control plane", () => {
-  let world: LiveWorld;
+  const world = worldForAll();
   let places: Places;
   let webhook: Webhook;
   let ns: string;
   let count = 0;
 
   before(async () => {
-    world = await startWorld();
     places = await arrange(world);
     webhook = await arrangeWebhook(world);
     ns = await world.namespace('served');
   });
-  after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
   async function run(flags: readonly string[], port = webhook.port): Promise<RunningController> {

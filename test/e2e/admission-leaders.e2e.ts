@@ -7,23 +7,21 @@ import { applyWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, isOnArm, ON_ARM } from './support/placed.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
 
 describe('admission by two replicas, on the real control plane', () => {
-  let world: LiveWorld;
+  const world = worldForAll();
   let proxy: ApiProxy;
   let replicas: RunningController[] = [];
   let ports: number[];
 
   before(async () => {
-    world = await startWorld();
     proxy = await startApiProxy(world.cluster);
     world.atEnd(proxy.close);
     ports = await freePorts(2);
   });
-  after(() => world?.stop());
   afterEach(async () => {
     await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
     replicas = [];

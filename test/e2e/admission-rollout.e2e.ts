@@ -7,20 +7,18 @@ import { freePorts } from '../../hack/cluster/ports.ts';
 import { leads, type RunningController } from '../support/running.ts';
 import { applyWebhook } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const SECRET = 'archaware-controller-webhook';
 
 /** Replicas as processes, which start, become ready and end in the order in which a Deployment's rollout has it. */
 describe('a rollout, on the real control plane', () => {
-  let world: LiveWorld;
+  const world = worldForAll();
   let ns: string;
   let count = 0;
   before(async () => {
-    world = await startWorld();
     ns = await world.namespace('served');
   });
-  after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
   const served = (port: number, mode: string, flags: readonly string[] = []) =>

@@ -5,7 +5,7 @@ import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webh
 import { pod } from '../support/workloads.ts';
 import { admit, eventuallyPlacedAtOnce, isOnArm } from './support/placed.ts';
 import { idle, mostMemory, post } from './support/stranger.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const SECRET = 'archaware-controller-webhook';
 /** What the manifests give the process. */
@@ -28,14 +28,13 @@ const BOMBS: readonly [what: string, body: string][] = [
 ];
 
 describe('clients that are not the API server, on the real control plane', () => {
-  let world: LiveWorld;
+  const world = worldForAll();
   let webhook: Webhook;
   let controller: RunningController;
   let ns: string;
   let count = 0;
 
   before(async () => {
-    world = await startWorld();
     webhook = await arrangeWebhook(world);
     ns = await world.namespace('served');
     controller = await world.run([...webhook.flags, '--placement.mode', 'affinity'], {
@@ -44,7 +43,6 @@ describe('clients that are not the API server, on the real control plane', () =>
     await eventuallyTrusted(world);
     await eventuallyPlacedAtOnce(world, ns);
   });
-  after(() => world?.stop());
 
   const secretPath = async () => {
     const secret = await world.get('Secret', 'archaware', SECRET);

@@ -5,7 +5,7 @@ import { type LargePod, manyImages, manyLabels, manyTolerations, templateVersion
 import { ours } from '../support/objects.ts';
 import { leads, type RunningController } from '../support/running.ts';
 import { pod } from '../support/workloads.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 /**
  * A part of what `npm run bench -- tenants` sends, beside a smaller heap than the manifests give (160): what was kept of all this
@@ -21,17 +21,15 @@ const VERSIONS = 120;
 
 describe('objects of one tenant that are as large as the API server takes them', function () {
   this.timeout(240_000);
-  let world: LiveWorld;
+  const world = worldForAll();
   let controller: RunningController;
   let tenant: string;
   let bystanders = 0;
 
   before(async () => {
-    world = await startWorld();
     tenant = await world.namespace('tenant');
     controller = await world.run([], HEAP);
   });
-  after(() => world?.stop());
 
   /** Places a pod of another namespace, and expects that the controller that runs now has led all the time. */
   async function expectServed(): Promise<void> {

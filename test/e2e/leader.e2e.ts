@@ -4,7 +4,7 @@ import { ours, tolerations } from '../support/objects.ts';
 import { leads } from '../support/running.ts';
 import { deployment } from '../support/workloads.ts';
 import { createReplicas, type Replica, type Replicas } from './support/replicas.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const LEASE = 'archaware-controller';
 /** What reads every tolerable image of these tests writes to their pods. */
@@ -13,17 +13,14 @@ const BOTH = ours('amd64', 'arm64');
 const isPodPatch = (method: string, path: string) => method === 'PATCH' && path.includes('/pods/');
 
 describe('two replicas', () => {
-  let world: LiveWorld;
+  const world = worldForAll();
   let namespaces = 0;
   /** Each goes through a proxy of its own, so that its requests can be distinguished from the other's. */
   let replicas: Replicas;
 
   before(async () => {
-    world = await startWorld();
     replicas = createReplicas(world.cluster, world.kubeconfig, ['--registries.insecure', world.registry.host]);
   });
-
-  after(() => world?.stop());
 
   afterEach(async () => {
     for (const replica of replicas.all()) await replicas.end(replica);

@@ -5,7 +5,7 @@ import { TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import { ours, runs, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { daemonSet, type KubernetesObject, pod } from '../support/workloads.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const FORMS = [
   { form: 'dockerconfigjson', type: 'kubernetes.io/dockerconfigjson', key: '.dockerconfigjson' },
@@ -23,12 +23,11 @@ function pullSecret(namespace: string, form: (typeof FORMS)[number], registry: R
 }
 
 describe('private images on the real control plane', () => {
-  let world: LiveWorld;
+  const world = worldForAll();
   let controller: RunningController;
   const registries = new Map<string, Registry>();
 
   before(async () => {
-    world = await startWorld();
     for (const [name, options] of Object.entries({ basic: { htpasswd: true }, bearer: { tokenAuth: true } })) {
       const registry = await startRegistry(options);
       registries.set(name, registry);
@@ -37,7 +36,6 @@ describe('private images on the real control plane', () => {
     }
     controller = await world.run(['--images.fallbackAfter', '1h', '--images.cache.failureTtl', '1s']);
   });
-  after(() => world?.stop());
 
   function registryOf(name: string): Registry {
     const found = registries.get(name);

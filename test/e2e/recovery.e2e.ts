@@ -4,7 +4,7 @@ import { leads, type RunningController } from '../support/running.ts';
 import { deployment } from '../support/workloads.ts';
 import type { ApiProxy } from './support/api-proxy.ts';
 import { createReplicas, type Replicas } from './support/replicas.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');
 const KINDS = ['pods', 'nodes', 'namespaces', 'daemonsets'] as const;
@@ -13,20 +13,17 @@ const isList = ({ method, path }: { readonly method: string; readonly path: stri
   method === 'GET' && path.includes('limit=') && !isWatch({ path });
 
 describe('recovery', () => {
-  let world: LiveWorld;
+  const world = worldForAll();
   let replicas: Replicas;
   let proxy: ApiProxy;
   let controller: RunningController;
   let namespaces = 0;
 
   before(async () => {
-    world = await startWorld();
     const flags = ['--leaderElection.leaseDuration', '3s', '--log.level', 'debug'];
     const insecure = ['--registries.insecure', world.registry.host];
     replicas = createReplicas(world.cluster, world.kubeconfig, [...insecure, ...flags]);
   });
-
-  after(() => world?.stop());
 
   beforeEach(async () => {
     ({ controller, proxy } = await replicas.start());

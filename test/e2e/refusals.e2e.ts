@@ -9,7 +9,7 @@ import { pathOf } from '../support/world.ts';
 import { affinity, freshImage, GATE, gates, ON_ARM } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { refusing } from './support/refusing.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const PLUGINS = '--enable-admission-plugins=NodeRestriction,PodTolerationRestriction';
 const WHITELIST = 'scheduler.alpha.kubernetes.io/tolerationsWhitelist';
@@ -20,11 +20,10 @@ const NO_TOLERATIONS =
   "object.spec.?tolerations.orValue([]).all(t, t.?key.orValue('').startsWith('node.kubernetes.io/'))";
 
 describe('policies of others that refuse what archaware adds, on the real control plane, in this order', () => {
-  let world: LiveWorld;
+  const world = worldForAll({ cluster: { apiServerArgs: [PLUGINS] } });
   let places: Places;
   let hook: readonly string[];
   before(async () => {
-    world = await startWorld({ cluster: { apiServerArgs: [PLUGINS] } });
     places = await arrange(world);
     const names = ['policy', 'whitelist', 'nogates', 'open'];
     for (const name of names) await world.namespace(name);
@@ -52,7 +51,6 @@ describe('policies of others that refuse what archaware adds, on the real contro
       return codes.every((code) => code === 422);
     });
   });
-  after(() => world?.stop());
 
   /** The problems of `status`, up to their second colon. */
   async function problems(): Promise<string[]> {

@@ -8,19 +8,17 @@ import { ours } from '../support/objects.ts';
 import { pod } from '../support/workloads.ts';
 import { imageAt } from '../support/world.ts';
 import { arrange, type Places } from './support/places.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const OPEN_LATE = ['--images.fallbackAfter', '1h'];
 
 describe('registries as production has them, on the real control plane', () => {
-  let world: LiveWorld;
+  const world = worldForAll();
   let places: Places;
 
   before(async () => {
-    world = await startWorld();
     places = await arrange(world);
   });
-  after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
   const create = (namespace: string, host: string) =>

@@ -7,19 +7,17 @@ import type { RunningController } from '../support/running.ts';
 import { runWithWebhook } from '../support/webhook.ts';
 import { daemonSet, deployment, job, pod } from '../support/workloads.ts';
 import { arrangeHelm } from './support/helm.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const NS = 'warned';
 
 describe('what the author of a workload sees as it is applied', () => {
-  let world: LiveWorld;
+  const world = worldForAll();
 
   before(async () => {
-    world = await startWorld();
     await world.namespace(NS);
     await runAndLookUp('known');
   });
-  after(() => world?.stop());
 
   async function runAndLookUp(name: string, ...flags: readonly string[]): Promise<RunningController> {
     const controller = await runWithWebhook(world, '--bootstrap.timeout', '2s', ...flags);

@@ -9,7 +9,7 @@ import { type InProcessOptions, runInProcess, startInProcess } from './in-proces
 import { manifestWithoutDeployment } from './manifest.ts';
 import { patientClock } from './patient-clock.ts';
 import type { RunningController } from './running.ts';
-import { accessOf, imageAt, isOfInterest, objectsOf, type World, withoutDefaults } from './world.ts';
+import { accessOf, imageAt, isOfInterest, objectsOf, standInFor, type World, withoutDefaults } from './world.ts';
 
 export type ProductOptions = {
   /** Architectures, one node each, named `amd64-1` and so on. Default amd64 and arm64. */
@@ -108,23 +108,12 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
 }
 
 /** For a suite: each of its tests has a new product, for which the one that is returned stands. */
-export function productForEach(options?: ProductOptions): Product {
-  return standIn(beforeEach, afterEach, options);
-}
+export const productForEach = (options?: ProductOptions): Product =>
+  standInFor([beforeEach, afterEach], () => startProduct(options));
 
 /** For a suite: all of its tests have the same product. */
-export function productForAll(options?: ProductOptions): Product {
-  return standIn(before, after, options);
-}
-
-function standIn(begin: Mocha.HookFunction, end: Mocha.HookFunction, options?: ProductOptions): Product {
-  let product: Product | undefined;
-  begin(async () => {
-    product = await startProduct(options);
-  });
-  end(() => product?.stop());
-  return new Proxy<Product>(Object.create(null), { get: (_, name) => product && Reflect.get(product, name) });
-}
+export const productForAll = (options?: ProductOptions): Product =>
+  standInFor([before, after], () => startProduct(options));
 
 /** Runs a Deployment of two pods and a DaemonSet on tainted nodes. Returns the controller, which leads. */
 export async function settled(product: Product): Promise<RunningController> {

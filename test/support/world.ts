@@ -237,3 +237,16 @@ function locate(kindOrPath: string, namespace?: string, name?: string): string {
   if (!isKind(kindOrPath)) throw new Error(`add ${kindOrPath} to GROUPS`);
   return pathOf(kindOrPath, namespace, name);
 }
+
+/** Starts something for a suite in one hook and stops it in another; what is returned stands for it in between. */
+export function standInFor<T extends { stop(): Promise<void> }>(
+  [begin, end]: readonly [Mocha.HookFunction, Mocha.HookFunction],
+  start: (context: Mocha.Context) => Promise<T>,
+): T {
+  let started: T | undefined;
+  begin(async function () {
+    started = await start(this);
+  });
+  end(() => started?.stop());
+  return new Proxy<T>(Object.create(null), { get: (_, name) => started && Reflect.get(started, name) });
+}

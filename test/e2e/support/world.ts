@@ -8,7 +8,15 @@ import { pushFixtures } from '../../../testimg/push.ts';
 import { type Finished, type ProcessOptions, runBundle, startController } from '../../support/controller-process.ts';
 import { type Guard, manifestOf130, manifestWithoutDeployment } from '../../support/manifest.ts';
 import type { RunningController } from '../../support/running.ts';
-import { accessOf, imageAt, isOfInterest, objectsOf, type World, withoutDefaults } from '../../support/world.ts';
+import {
+  accessOf,
+  imageAt,
+  isOfInterest,
+  objectsOf,
+  standInFor,
+  type World,
+  withoutDefaults,
+} from '../../support/world.ts';
 import { type Borrowed, borrowCluster } from './shared-cluster.ts';
 
 /** How long a test waits for what should be there in a second; several people share the machine. */
@@ -57,7 +65,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<LiveWorld>
     const beside = cluster.node ? { node: cluster.node } : {};
     const registry = await startRegistry({ contentsOf: filled.registry, ...beside, ...options.registry });
     try {
-      const nodes = options.nodes ?? ['amd64', 'arm64'].map((name) => ({ name: `${name}-1`, architecture: name }));
+      const nodes = options.nodes ?? nodesNamed('amd64-1', 'arm64-1');
       await Promise.all([
         ...nodes.map((node) => cluster.createNode(node)),
         options.manifest !== '' && cluster.apply(options.manifest ?? (await manifestOf(options.guard))),
@@ -76,6 +84,25 @@ export async function startWorld(options: WorldOptions = {}): Promise<LiveWorld>
     throw error;
   }
 }
+
+/** For a suite: all of its tests have the same world, for which the one that is returned stands. `needs` may skip them. */
+export const worldForAll = (
+  options: WorldOptions | (() => Promise<WorldOptions>) = {},
+  needs?: (context: Mocha.Context) => void,
+): LiveWorld =>
+  standInFor([before, after], async (context) => {
+    needs?.(context);
+    return startWorld(typeof options === 'function' ? await options() : options);
+  });
+
+/** For `before`: skips the tests where the control plane has no MutatingAdmissionPolicies. */
+export function needsMutatingPolicies(context: Mocha.Context): void {
+  if (!hasMutatingPolicies()) context.skip();
+}
+
+/** Nodes whose names begin with their architectures. */
+export const nodesNamed = (...names: readonly string[]): readonly NodeOptions[] =>
+  names.map((name) => ({ name, architecture: name.split('-')[0] ?? '' }));
 
 /** The single manifest for the Kubernetes that runs. */
 const manifestOf = (guard?: Guard) => (hasMutatingPolicies() ? manifestWithoutDeployment(guard) : manifestOf130(guard));
