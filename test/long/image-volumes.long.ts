@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import type { RealNode } from '../../hack/cluster/real-node.ts';
-import { needsRealNode } from '../e2e/support/real-node.ts';
-import { otherArchitecture, pushPrograms } from '../e2e/support/real-world.ts';
+import { needsRealNode, otherArchitecture } from '../e2e/support/real-node.ts';
+import { pushPrograms } from '../e2e/support/real-world.ts';
 import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
 import { ours, scheduledOn, taints, tolerations } from '../support/objects.ts';
 import { pod } from '../support/workloads.ts';

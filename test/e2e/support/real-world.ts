@@ -12,7 +12,7 @@ import { pushFixtures } from '../../../testimg/push.ts';
 import type { Finished } from '../../support/controller-process.ts';
 import { makeWorkplace, type Workplace } from '../../support/doc-blocks.ts';
 import { imageBuilders, type ProjectImage, pushProjectImage } from './project-image.ts';
-import { needsRealNode } from './real-node.ts';
+import { needsRealNode, otherArchitecture } from './real-node.ts';
 import { type LiveWorld, startWorld } from './world.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -153,6 +153,3 @@ export async function pushPrograms({ registry }: LiveWorld, own: Architecture, o
   const fixtures = Object.entries(images).map(([tag, built]) => ({ tag, build: () => built }));
   await pushFixtures({ registry: registry.host, repository: TESTIMG_REPOSITORY, insecure: true, fixtures });
 }
-
-/** The one that this machine does not have. */
-export const otherArchitecture = ({ architecture }: RealNode) => (architecture === 'amd64' ? 'arm64' : 'amd64');

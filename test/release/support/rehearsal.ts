@@ -3,8 +3,8 @@ import { appendFile, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'n
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RealNode } from '../../../hack/cluster/real-node.ts';
-import { needsRealNode } from '../../e2e/support/real-node.ts';
-import { otherArchitecture, pushPrograms } from '../../e2e/support/real-world.ts';
+import { needsRealNode, otherArchitecture } from '../../e2e/support/real-node.ts';
+import { pushPrograms } from '../../e2e/support/real-world.ts';
 import { type LiveWorld, startWorld } from '../../e2e/support/world.ts';
 import type { Finished } from '../../support/controller-process.ts';
 import { missingForBase, pushBase } from './base.ts';
