@@ -30,6 +30,8 @@ export function describeStatus(start: Start): void {
       await runWithWebhook(world, '--placement.mode', 'both', '--bootstrap.timeout', '5s');
       await world.eventuallyTainted();
       await world.create(OWN_POD);
+      const own = await world.get('Pod', 'archaware', 'stand-in');
+      expect(at(own, 'spec', 'schedulingGates'), 'no gate in its own namespace').to.equal(undefined);
     });
     after(() => world?.stop());
 
