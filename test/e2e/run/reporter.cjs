@@ -7,13 +7,7 @@ module.exports = class Results extends reporters.Spec {
   constructor(runner, options) {
     super(runner, options);
     const write = (state) => (test) => {
-      const result = {
-        file: test.file,
-        path: test.titlePath(),
-        state,
-        isHook: test.type === 'hook',
-        ms: test.duration ?? 0,
-      };
+      const result = { file: test.file, path: test.titlePath(), state };
       appendFileSync(process.env.ARCHAWARE_RESULTS, `${JSON.stringify(result)}\n`);
     };
     runner.on('pass', write('passed'));
