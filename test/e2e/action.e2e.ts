@@ -1,12 +1,11 @@
-import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { at, listAt, textAt } from '../../hack/cluster/json.ts';
+import { attempt, run } from '../../hack/programs.ts';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -36,31 +35,31 @@ describe('the GitHub Action, by its own step', function () {
 
   it('fails where an update drops an architecture, and says so in the summary', async () => {
     await commit('checkout', { 'deploy/web.yaml': deployment('web', '2') }, 'update');
-    const { code, summary } = await run({ manifests: 'deploy' });
+    const { code, summary } = await check({ manifests: 'deploy' });
     expect(code).to.equal(2);
     expect(summary).to.include('arm64').and.include('/shop/web:2');
   });
 
   it('renders both sides with a command', async () => {
-    const { code, summary } = await run({ render: 'sh render.sh' });
+    const { code, summary } = await check({ render: 'sh render.sh' });
     expect(code).to.equal(2);
     expect(summary).to.include('/shop/web:2');
   });
 
   it('passes where nothing is dropped, and takes away what it made', async () => {
     await commit('checkout', { 'deploy/web.yaml': deployment('web', '1') }, 'back');
-    expect((await run({ manifests: 'deploy' })).code).to.equal(0);
+    expect((await check({ manifests: 'deploy' })).code).to.equal(0);
     expect((await git('-C', 'checkout', 'worktree', 'list')).trim().split('\n')).to.have.length(1);
   });
 
   it('checks architectures without anything to compare with', async () => {
-    expect((await run({ manifests: 'deploy', architectures: 'amd64,arm64', base: 'none' })).code).to.equal(0);
-    expect((await run({ manifests: 'deploy', architectures: 's390x', base: 'none' })).code).to.equal(2);
+    expect((await check({ manifests: 'deploy', architectures: 'amd64,arm64', base: 'none' })).code).to.equal(0);
+    expect((await check({ manifests: 'deploy', architectures: 's390x', base: 'none' })).code).to.equal(2);
   });
 
   it('refuses what it cannot check, with the input that is wrong', async () => {
     const wrong = async (inputs: Inputs) => {
-      const { code, stdout } = await run(inputs);
+      const { code, stdout } = await check(inputs);
       expect(code).to.equal(3);
       return stdout;
     };
@@ -72,20 +71,21 @@ describe('the GitHub Action, by its own step', function () {
   type Inputs = Readonly<Record<string, string>>;
 
   /** Runs the step as a runner does in a pull request to main: each input in the variable that the step gives it. */
-  async function run(inputs: Inputs) {
+  async function check(inputs: Inputs) {
     const summary = join(directory, 'summary.md');
     await rm(summary, { force: true });
     const given = Object.entries(at(step, 'env') ?? {}).map(([name, expression]) => {
       const [, input = ''] = /inputs\.(\w+)/.exec(String(expression)) ?? [];
       return [name, inputs[input] ?? (String(expression).includes('github.base_ref') ? 'main' : '')];
     });
-    const ended = await finished('bash', ['-c', textAt(step, 'run')], join(directory, 'checkout'), {
+    const env = {
       ...Object.fromEntries(given),
       GITHUB_ACTION_PATH: ROOT,
       GITHUB_STEP_SUMMARY: summary,
       RUNNER_TEMP: directory,
       ARCHAWARE_REGISTRIES__INSECURE: registry.host,
-    });
+    };
+    const ended = await attempt('bash', ['-c', textAt(step, 'run')], { cwd: join(directory, 'checkout'), env });
     return { ...ended, summary: await readFile(summary, 'utf8').catch(() => '') };
   }
 
@@ -106,16 +106,5 @@ describe('the GitHub Action, by its own step', function () {
     await git('-C', repository, ...SOMEBODY, 'commit', '--quiet', '-m', message);
   }
 
-  async function git(...args: readonly string[]): Promise<string> {
-    const { code, stdout, stderr } = await finished('git', args, directory, {});
-    if (code !== 0) throw new Error(`git ${args.join(' ')}: ${stderr}`);
-    return stdout;
-  }
+  const git = (...args: readonly string[]) => run('git', args, { cwd: directory });
 });
-
-async function finished(program: string, args: readonly string[], cwd: string, environment: object) {
-  const child = spawn(program, args, { cwd, env: { PATH: process.env.PATH, HOME: cwd, ...environment } });
-  const closed = new Promise((resolve) => child.once('close', resolve));
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
-  return { code: child.exitCode, stdout, stderr };
-}

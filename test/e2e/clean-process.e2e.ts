@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { carriedIn, outcome } from '../cli/both/carried.ts';
+import { startCommand } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
 import { isGoing, nameOf, ours, tolerations } from '../support/objects.ts';
 import { daemonSet, deployment, statefulSet } from '../support/workloads.ts';
 import { type Kind, pathOf } from '../support/world.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
-import { startCommand } from './support/bundle.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');

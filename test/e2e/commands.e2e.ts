@@ -7,11 +7,10 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { listen } from '../../src/kit/network/listen.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
-import { type Finished, runBundle } from '../support/controller-process.ts';
+import { type Finished, runBundle, startCommand } from '../support/controller-process.ts';
 import { ours, tolerations } from '../support/objects.ts';
 import { daemonSet, deployment, pod, statefulSet } from '../support/workloads.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
-import { startCommand } from './support/bundle.ts';
 import { worldForAll } from './support/world.ts';
 
 const BUNDLE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));

@@ -40,7 +40,7 @@ describe('registries as production has them, on the real control plane', () => {
       registries: {
         mirrors: {
           [cached.host]: { endpoints: [pullThrough.url] },
-          [mirrored.host]: { endpoints: [mirror.url] },
+          [mirrored.host]: { endpoints: [`http://${mirror.host}`] },
         },
       },
     });
@@ -58,7 +58,7 @@ describe('registries as production has them, on the real control plane', () => {
   it("are asked with the certificates of registries.caFile and of containerd's hosts.toml, a client certificate too", async () => {
     const trusted = await places.registry({ tls: true });
     const mutual = await places.registry({ tls: 'mutual' });
-    const stranger = await places.front({ authority: createAuthority('nobody knows it') });
+    const stranger = await places.front(createAuthority('nobody knows it'));
     const { certificate = '', key = '' } = mutual.client ?? {};
     const toml = `server = "${mutual.url}"\nca = "${mutual.caFile}"\nclient = [["${certificate}", "${key}"]]\n`;
     await places.file('certs.d/mutual.example.test/hosts.toml', toml);
@@ -80,7 +80,7 @@ describe('registries as production has them, on the real control plane', () => {
   it('are asked through HTTPS_PROXY, those of NO_PROXY and the API server without it', async () => {
     const [SECURE, DIRECT] = ['secure.example.test', 'direct.example.test'];
     const authority = createAuthority('archaware test front authority');
-    const front = await places.front({ authority, names: [SECURE, DIRECT] });
+    const front = await places.front(authority, SECURE, DIRECT);
     const proxy = await startForwardProxy({ login: `${account.username}:proxied`, dial: () => front.host });
     const caFile = await places.file('authority.crt', authority.certificate);
     const environment = {

@@ -28,6 +28,29 @@ export async function runBundle(args: readonly string[], options: ProcessOptions
   return { code: typeof code === 'number' ? code : null, ...output() };
 }
 
+/** A command under way: to be looked at, typed to and signalled before its end. */
+export type RunningCommand = {
+  output(): string;
+  type(text: string): void;
+  kill(signal: NodeJS.Signals): void;
+  readonly ended: Promise<Finished>;
+};
+
+/** Starts the program with these arguments; on a terminal of its own, if asked (needs `script` of util-linux). */
+export function startCommand(args: readonly string[], { terminal = false } = {}): RunningCommand {
+  const quoted = [process.execPath, BUNDLE, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
+  const child = terminal ? launch('script', ['-qec', quoted, '/dev/null'], {}) : start(args, {});
+  const output = collect(child);
+  child.stdin?.on('error', () => undefined);
+  if (!terminal) child.stdin?.end();
+  return {
+    output: () => Object.values(output()).join(''),
+    type: (text) => void child.stdin?.write(text),
+    kill: (signal) => void child.kill(signal),
+    ended: once(child, 'close').then(() => ({ code: child.exitCode, ...output() })),
+  };
+}
+
 /** Starts the controller and waits until it is ready. Throws with its log where it ends before. */
 export async function startController(
   args: readonly string[],
@@ -53,8 +76,11 @@ export async function startController(
   });
 }
 
-function start(args: readonly string[], { environment, cwd, bundle = BUNDLE }: ProcessOptions): ChildProcess {
-  const child = spawn(process.execPath, [bundle, ...args], {
+const start = (args: readonly string[], options: ProcessOptions): ChildProcess =>
+  launch(process.execPath, [options.bundle ?? BUNDLE, ...args], options);
+
+function launch(program: string, words: readonly string[], { environment, cwd }: ProcessOptions): ChildProcess {
+  const child = spawn(program, words, {
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, HOME: '/nonexistent', ...environment },
     ...(cwd === undefined ? {} : { cwd }),

@@ -1,14 +1,15 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http';
-import { Agent, request as forwardSecurely } from 'node:https';
+import { Agent, createServer as createSecureServer, request as forwardSecurely } from 'node:https';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { KeyPair } from '../../../hack/cluster/certificates.ts';
 import { listen } from '../../../src/kit/network/listen.ts';
 import { changeKubeconfig } from './kubeconfig.ts';
 import { type Choose, createAlterations } from './proxy-alterations.ts';
 
-/** The API server behind a proxy. */
+/** The API server, or a registry, behind a proxy. */
 export type Upstream = {
   readonly server: string;
   /** Path of its authority, PEM; only where it speaks HTTPS. */
@@ -55,8 +56,8 @@ const isLease = ({ path }: ProxiedRequest) => path.includes('/leases');
 const isStatus = ({ path }: ProxiedRequest) => path.includes('/configmaps');
 const isWrite = ({ method }: ProxiedRequest) => method !== 'GET';
 
-/** Starts a proxy in front of the cluster's API server. It speaks plain HTTP on 127.0.0.1. */
-export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
+/** Starts a proxy in front of the cluster's API server, or of a registry. It speaks HTTP on 127.0.0.1, plain unless there is a `pair`. */
+export async function startApiProxy(cluster: Upstream, pair?: KeyPair): Promise<ApiProxy> {
   const authority = cluster.caFile === undefined ? {} : { ca: await readFile(cluster.caFile) };
   const agent = new Agent({ ...authority, keepAlive: true });
   const alterations = createAlterations();
@@ -115,7 +116,8 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
     incoming.pipe(upstream);
   }
 
-  const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));
+  const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => void handle(incoming, outgoing);
+  const server = pair ? createSecureServer({ cert: pair.certificate, key: pair.key }, answer) : createServer(answer);
   server.on('connection', (socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);

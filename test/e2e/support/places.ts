@@ -2,10 +2,11 @@ import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { stringify } from 'yaml';
+import type { Authority } from '../../../hack/cluster/certificates.ts';
 import { type Registry, startRegistry } from '../../../hack/cluster/registry.ts';
 import type { RegistryOptions } from '../../../hack/cluster/registry-config.ts';
 import { mount } from '../../support/mounted.ts';
-import { type Front, type FrontOptions, startFront } from './registry-front.ts';
+import { type ApiProxy, startApiProxy } from './api-proxy.ts';
 import type { LiveWorld } from './world.ts';
 
 /** What a file of tests arranges in addition to its world: registries, names for them, and files of the operator's. */
@@ -13,8 +14,8 @@ export type Places = {
   readonly directory: string;
   /** Starts one that holds what the world's registry holds, unless it is a mirror. Not named as insecure. */
   registry(options: RegistryOptions): Promise<Registry>;
-  /** One more name for a registry (default: the world's). Not configured as insecure. */
-  front(options?: Partial<FrontOptions>): Promise<Front>;
+  /** One more name for the world's registry, not configured as insecure. HTTPS with a certificate of the authority, for these names too. */
+  front(authority?: Authority, ...names: readonly string[]): Promise<ApiProxy>;
   /** Writes a file at this path below the directory, in one step; returns its path. Anything but a text becomes YAML. */
   file(path: string, content: unknown, mode?: number): Promise<string>;
   /** A directory as the kubelet mounts a Secret; called again, it swaps what is mounted. Returns its path. */
@@ -27,11 +28,11 @@ export const base64 = (text: string): string => Buffer.from(text).toString('base
 export async function arrange(world: LiveWorld): Promise<Places> {
   const directory = await mkdtemp(join(tmpdir(), 'archaware-places-'));
   const registries: Registry[] = [];
-  const fronts: Front[] = [];
+  const fronts: ApiProxy[] = [];
 
   world.atEnd(() =>
     Promise.all([
-      ...fronts.map((front) => front.stop()),
+      ...fronts.map((front) => front.close()),
       ...registries.map((registry) => registry.remove()),
       rm(directory, { recursive: true, force: true }),
     ]),
@@ -54,8 +55,9 @@ export async function arrange(world: LiveWorld): Promise<Places> {
       registries.push(registry);
       return registry;
     },
-    async front(options) {
-      const front = await startFront({ registry: world.registry, ...options });
+    async front(authority, ...names) {
+      const pair = authority?.issue('front', ['127.0.0.1', 'localhost', ...names]);
+      const front = await startApiProxy({ server: world.registry.url }, pair);
       fronts.push(front);
       return front;
     },

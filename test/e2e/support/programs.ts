@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { binaries } from '../../../hack/cluster/spawn.ts';
-import { attempt } from '../../../hack/programs.ts';
+import { run as runProgram } from '../../../hack/programs.ts';
 
 /** A program's name or path, and arguments that always come first. */
 export type Program = readonly [string, ...string[]];
@@ -21,17 +21,12 @@ export function needsBinaries(context: Mocha.Context, builds: string, programs: 
   context.skip();
 }
 
-/** Runs a program to its end and returns its output. Throws with all of it if the program fails. */
+/** Runs a program to its end and returns its output. Throws with the end of it if the program fails. */
 export const run = (program: Program, ...args: readonly string[]): Promise<string> => runWith({}, program, ...args);
 
 /** As `run`, with additional variables. */
-export async function runWith(
+export const runWith = (
   env: Readonly<Record<string, string>>,
   [command, ...first]: Program,
   ...args: readonly string[]
-): Promise<string> {
-  const words = [...first, ...args];
-  const { code, stdout, stderr } = await attempt(command, words, { env });
-  if (code === 0) return stdout;
-  throw new Error(`${[command, ...words].join(' ')} ended with ${code}:\n${stdout}${stderr}`);
-}
+): Promise<string> => runProgram(command, [...first, ...args], { env });
