@@ -5,15 +5,7 @@ import { isTrusted } from '../support/webhook.ts';
 import { deployment, type KubernetesObject, pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm, RELEASE } from './support/helm.ts';
 import { eventuallyOn, nothingIsLeft, restartUnderStream, reviewsPods, whatIsThere } from './support/real-checks.ts';
-import {
-  configurationEdit,
-  editConfiguration,
-  installManifest,
-  needsRealWorld,
-  type RealWorld,
-  startRealWorld,
-} from './support/real-world.ts';
-import type { LiveWorld } from './support/world.ts';
+import { configurationEdit, editConfiguration, installManifest, realWorldForAll } from './support/real-world.ts';
 
 /** `hack/verify.sh --all` asks for more. */
 const RESTARTS = Number(process.env.ARCHAWARE_RESTARTS || 3);
@@ -22,17 +14,13 @@ const PODS_PER_SECOND = 30;
 /** Each part goes on with what the one before has left. */
 describe('a real node, in this order', function () {
   this.timeout(300_000);
-  let real: RealWorld;
-  let world: LiveWorld;
+  const { real, world } = realWorldForAll();
   let own: string;
   let other: string;
 
-  before(async function () {
-    needsRealWorld(this);
-    real = await startRealWorld();
-    ({ world, own, other } = real);
+  before(() => {
+    ({ own, other } = real);
   });
-  after(() => real?.stop());
   afterEach(async function () {
     if (this.currentTest?.state === 'failed') console.log(await whatIsThere(world));
   });

@@ -5,8 +5,7 @@ import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { arrangeHelm, CHART_PATH, type Helm, RELEASE } from '../e2e/support/helm.ts';
 import { restartUnderStream, reviewsPods } from '../e2e/support/real-checks.ts';
-import { needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
-import type { LiveWorld } from '../e2e/support/world.ts';
+import { realWorldForAll } from '../e2e/support/real-world.ts';
 import { isTrusted } from '../support/webhook.ts';
 
 const RESTARTS = Number(process.env.ARCHAWARE_RESTARTS || 5);
@@ -24,15 +23,11 @@ const STREAM = 'shop';
 /** A node whose processor time others have requested, and use: each pod gets what it requests, and no more. */
 describe('a rolling restart on a busy real node', function () {
   this.timeout(300_000);
-  let real: RealWorld;
-  let world: LiveWorld;
+  const { real, world } = realWorldForAll();
   let helm: Helm;
   let image: string;
 
-  before(async function () {
-    needsRealWorld(this);
-    real = await startRealWorld();
-    ({ world } = real);
+  before(async () => {
     helm = await arrangeHelm(world.cluster.kubeconfig);
     image = world.image(`index-${real.other}`);
     const config = {
@@ -48,10 +43,7 @@ describe('a rolling restart on a busy real node', function () {
     await giveProcessorTime();
     await makeBusy();
   });
-  after(async () => {
-    await helm?.remove();
-    await real?.stop();
-  });
+  after(() => helm?.remove());
 
   /**
    * Gives the node a fixed part of this machine, whatever else runs here. The rest is for this process, which creates the pods. The

@@ -3,7 +3,7 @@ import { at } from '../../hack/cluster/json.ts';
 import type { RealNode } from '../../hack/cluster/real-node.ts';
 import { needsRealNode, otherArchitecture } from '../e2e/support/real-node.ts';
 import { pushPrograms } from '../e2e/support/real-world.ts';
-import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
+import { worldForAll } from '../e2e/support/world.ts';
 import { ours, scheduledOn, taints, tolerations } from '../support/objects.ts';
 import { pod } from '../support/workloads.ts';
 
@@ -11,17 +11,14 @@ import { pod } from '../support/workloads.ts';
 describe('image volumes on a real node', function () {
   this.timeout(300_000);
   const ns = 'shop';
-  let world: LiveWorld;
+  const world = worldForAll({ cluster: { node: 'real' }, nodes: [] }, needsRealNode);
   let node: RealNode;
   let fake: string;
   let own: string;
   let other: string;
 
-  before(async function () {
-    needsRealNode(this);
-    world = await startWorld({ cluster: { node: 'real' }, nodes: [] });
-    if (world.cluster.node === undefined) throw new Error('the cluster has no node');
-    ({ node } = world.cluster);
+  before(async () => {
+    node = world.cluster.node ?? expect.fail('the cluster has no node');
     own = node.architecture;
     other = otherArchitecture(node);
     fake = `fake-${other}`;
@@ -36,7 +33,6 @@ describe('image volumes on a real node', function () {
       return nodes.length === 2 && nodes.every((one) => taints(one).length === 1);
     });
   });
-  after(() => world?.stop());
 
   /** The node knows the registry by a name of its own. */
   const mirrors = () => [

@@ -1,13 +1,6 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import {
-  editConfiguration,
-  installManifest,
-  needsRealWorld,
-  type RealWorld,
-  startRealWorld,
-} from '../e2e/support/real-world.ts';
-import type { LiveWorld } from '../e2e/support/world.ts';
+import { editConfiguration, installManifest, realWorldForAll } from '../e2e/support/real-world.ts';
 import { isGoing, isReady, nameOf, ours, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
 import { deployment, pod } from '../support/workloads.ts';
 
@@ -20,21 +13,17 @@ const DEADLINE_MS = 240_000;
 describe('the life of an installation on a real node', function () {
   this.timeout(600_000);
   const ns = 'shop';
-  let real: RealWorld;
-  let world: LiveWorld;
+  const { real, world } = realWorldForAll();
   let other: string;
   let served = 0;
 
-  before(async function () {
-    needsRealWorld(this);
-    real = await startRealWorld();
-    ({ world, other } = real);
+  before(async () => {
+    ({ other } = real);
     await installManifest(real);
     await editConfiguration(real, `registries: {insecure: ["${world.registry.nodeHost}"]}`);
     await world.namespace(ns);
     await real.block('docs/install.md', 'kubectl wait node --all');
   });
-  after(() => real?.stop());
   beforeEach(async () => {
     await eventually('two replicas to be ready', async () => (await readyReplicas()).length === 2);
     await eventually('one of them to lead', async () => (await leader()) !== undefined);

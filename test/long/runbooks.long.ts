@@ -6,15 +6,7 @@ import { binaries } from '../../hack/cluster/spawn.ts';
 import { nodePool } from '../autoscalers/support/pools.ts';
 import { gates } from '../e2e/support/placed.ts';
 import { eventuallyOn, reviewsPods, whatIsThere } from '../e2e/support/real-checks.ts';
-import {
-  configurationEdit,
-  installManifest,
-  needsRealWorld,
-  type RealWorld,
-  shellBlock,
-  startRealWorld,
-} from '../e2e/support/real-world.ts';
-import type { LiveWorld } from '../e2e/support/world.ts';
+import { configurationEdit, installManifest, realWorldForAll, shellBlock } from '../e2e/support/real-world.ts';
 import { isGoing, nameOf, ours, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
 import { isTrusted } from '../support/webhook.ts';
 import { pod, statefulSet } from '../support/workloads.ts';
@@ -28,22 +20,18 @@ const STILL_MS = 20_000;
 /** Each situation is made, and the steps of its runbook are done as they stand. */
 describe('the runbooks on a real node', function () {
   this.timeout(300_000);
-  let real: RealWorld;
-  let world: LiveWorld;
+  const { real, world } = realWorldForAll();
   let own: string;
   let other: string;
 
-  before(async function () {
-    needsRealWorld(this);
-    real = await startRealWorld();
-    ({ world, own, other } = real);
+  before(async () => {
+    ({ own, other } = real);
     await installManifest(real);
     await configure(insecure());
     await real.script('kubectl apply -f archaware.yaml');
     await world.namespace(NS);
     await real.block('docs/install.md', 'kubectl wait node --all');
   });
-  after(() => real?.stop());
   afterEach(async function () {
     if (this.currentTest?.state === 'failed') console.log(await whatIsThere(world));
   });

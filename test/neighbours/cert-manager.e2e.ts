@@ -5,8 +5,7 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import { streamPods } from '../e2e/support/pod-stream.ts';
 import { passedUnreviewed, reviewsPods } from '../e2e/support/real-checks.ts';
-import { editConfiguration, needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
-import type { LiveWorld } from '../e2e/support/world.ts';
+import { editConfiguration, realWorldForAll } from '../e2e/support/real-world.ts';
 import { isGoing, nameOf } from '../support/objects.ts';
 import { bundlesOf, isTrusted, WEBHOOKS } from '../support/webhook.ts';
 import { startCertManager } from './support/cert-manager.ts';
@@ -26,21 +25,14 @@ const socket = require('node:tls').connect({ host, port, rejectUnauthorized: fal
 describe('archaware beside cert-manager, on a real node', function () {
   this.timeout(300_000);
   const ns = 'shop';
-  let real: RealWorld;
-  let world: LiveWorld;
+  const { real, world } = realWorldForAll();
   let certManager: Component;
 
-  before(async function () {
-    needsRealWorld(this);
-    real = await startRealWorld();
-    ({ world } = real);
+  before(async () => {
     certManager = await startCertManager(world.cluster);
     await world.namespace(ns);
   });
-  after(async () => {
-    await certManager?.stop();
-    await real?.stop();
-  });
+  after(() => certManager?.stop());
   afterEach(async function () {
     if (this.currentTest?.state !== 'failed') return;
     const logs = ['-n', 'archaware', 'logs', '-l', `app.kubernetes.io/name=${NAME}`, '--tail=20', '--prefix'];

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { at } from '../../hack/cluster/json.ts';
 import { arrangeHelm, type Helm } from '../e2e/support/helm.ts';
-import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
+import { worldForAll } from '../e2e/support/world.ts';
 import { ours, taints, tolerations, uidOf } from '../support/objects.ts';
 import { daemonSet, type KubernetesObject, pod } from '../support/workloads.ts';
 import {
@@ -35,13 +35,11 @@ type Revision = { readonly tag: 'multi' | 'amd64'; readonly mark: string };
 /** In this order: each client goes on with what it has applied before archaware came. */
 describe('the programs with which other people apply objects, beside archaware', function () {
   this.timeout(300_000);
-  let world: LiveWorld;
+  const world = worldForAll({}, needsClients);
   let helms: readonly Helm[] = [];
   let clients: ReadonlyMap<string, Client>;
 
-  before(async function () {
-    needsClients(this);
-    world = await startWorld();
+  before(async () => {
     const { kubeconfig } = world.cluster;
     const [helm, helm3] = await Promise.all([arrangeHelm(kubeconfig), arrangeHelm(kubeconfig, 'helm3')]);
     helms = [helm, helm3];
@@ -66,10 +64,7 @@ describe('the programs with which other people apply objects, beside archaware',
       await eventually(`the taint of ${node}`, async () => taints(await world.node(node)).length > 0);
     }
   });
-  after(async () => {
-    await world?.stop();
-    await Promise.all(helms.map((helm) => helm.remove()));
-  });
+  after(() => Promise.all(helms.map((helm) => helm.remove())));
 
   const FIRST: Revision = { tag: 'multi', mark: 'one' };
   const namespaceOf = (name: string) => name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import { admit, freshImage, gates, lookUps, patchesOf } from '../e2e/support/placed.ts';
-import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
+import { worldForAll } from '../e2e/support/world.ts';
 import { nameOf, ours, scheduledOn, tolerations } from '../support/objects.ts';
 import { runWithWebhook } from '../support/webhook.ts';
 import { deployment, pod } from '../support/workloads.ts';
@@ -25,14 +25,12 @@ const DIGEST = /^[^@]+:fresh-\d+@sha256:[0-9a-f]{64}$/;
 /** Its webhook is called after archaware's, so archaware reviews a tag and the stored pod has a digest. */
 describe('archaware beside a webhook that writes digests into the pods of users', function () {
   this.timeout(240_000);
-  let world: LiveWorld;
+  const world = worldForAll({}, needsImagePolicies);
   let trust: Trust;
   let program: Component;
   let namespaces = 0;
 
-  before(async function () {
-    needsImagePolicies(this);
-    world = await startWorld();
+  before(async () => {
     await runWithWebhook(world, '--placement.mode', 'both', '--bootstrap.timeout', '5s');
     trust = await signKeyless([]);
     program = await startPolicyController(world.cluster, trust);
@@ -48,7 +46,6 @@ describe('archaware beside a webhook that writes digests into the pods of users'
   after(async () => {
     await program?.stop();
     await trust?.stop();
-    await world?.stop();
   });
 
   const namespace = () => world.namespace(`digests-${++namespaces}`, { 'policy.sigstore.dev/include': 'true' });

@@ -3,7 +3,7 @@ import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import { freshImage, inSilence } from '../e2e/support/placed.ts';
-import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
+import { worldForAll } from '../e2e/support/world.ts';
 import { ours, scheduledOn, tolerations } from '../support/objects.ts';
 import { runWithWebhook } from '../support/webhook.ts';
 import { job, pod } from '../support/workloads.ts';
@@ -45,14 +45,13 @@ function queue(name: string, flavors: readonly string[]) {
 for (const mode of ['affinity', 'both', 'taints'] as const) {
   describe(`archaware beside Kueue with a flavor for each architecture, in the mode ${mode}`, function () {
     this.timeout(240_000);
-    let world: LiveWorld;
+    const world = worldForAll();
     let kueue: Component | undefined;
     let namespaces = 0;
     const hasTaints = mode === 'taints';
     const cluster = hasTaints ? 'tainted' : 'plain';
 
     before(async () => {
-      world = await startWorld();
       await runWithWebhook(world, '--placement.mode', mode, '--bootstrap.timeout', '5s');
       kueue = await startKueue(world.cluster);
       const flavors = ['amd64', 'arm64'].map((architecture) => flavor(architecture, hasTaints));
@@ -71,10 +70,7 @@ for (const mode of ['affinity', 'both', 'taints'] as const) {
         });
       }
     });
-    after(async () => {
-      await kueue?.stop();
-      await world?.stop();
-    });
+    after(() => kueue?.stop());
 
     /** Creates a namespace with a queue in it. */
     const namespace = async () => {

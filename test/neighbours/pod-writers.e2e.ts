@@ -14,7 +14,7 @@ import {
   patchesOf,
 } from '../e2e/support/placed.ts';
 import { resizable } from '../e2e/support/resizable.ts';
-import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
+import { worldForAll } from '../e2e/support/world.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { nameOf, ours, scheduledOn, tolerations, uidOf } from '../support/objects.ts';
 import { runWithWebhook } from '../support/webhook.ts';
@@ -24,18 +24,14 @@ import { startIstioInjector, startRollouts, startVpaUpdater } from './support/po
 /** In the mode `both`, on the control plane. The last step removes archaware. */
 describe('archaware beside other software that writes pods', function () {
   this.timeout(240_000);
-  let world: LiveWorld;
+  const world = worldForAll();
   const others: Component[] = [];
   let namespaces = 0;
 
   before(async () => {
-    world = await startWorld();
     await runWithWebhook(world, '--placement.mode', 'both', '--bootstrap.timeout', '5s');
   });
-  after(async () => {
-    await Promise.all(others.map((component) => component.stop()));
-    await world?.stop();
-  });
+  after(() => Promise.all(others.map((component) => component.stop())));
 
   const namespace = (labels = {}) => world.namespace(`neighbours-${++namespaces}`, labels);
   const request = async (method: 'PATCH' | 'POST', path: string, body: unknown) =>

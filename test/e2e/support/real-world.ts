@@ -11,6 +11,7 @@ import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
 import type { Finished } from '../../support/controller-process.ts';
 import { makeWorkplace, type Workplace } from '../../support/doc-blocks.ts';
+import { standInFor } from '../../support/world.ts';
 import { imageBuilders, type ProjectImage, pushProjectImage } from './project-image.ts';
 import { needsRealNode, otherArchitecture } from './real-node.ts';
 import { type LiveWorld, startWorld } from './world.ts';
@@ -37,13 +38,17 @@ export type RealWorld = {
   stop(): Promise<void>;
 };
 
-/** Skips the tests where no real node can run, or the image cannot be built. */
-export function needsRealWorld(context: Mocha.Context): void {
-  needsRealNode(context, ...imageBuilders);
+/** For a suite: what stands for its real world, and for the world in that. Skips it where no real node can run, or the image cannot be built. */
+export function realWorldForAll(): { readonly real: RealWorld; readonly world: LiveWorld } {
+  const real = standInFor([before, after], async (context) => {
+    needsRealNode(context, ...imageBuilders);
+    return startRealWorld();
+  });
+  return { real, world: new Proxy(Object.create(null), { get: (_, name) => Reflect.get(real.world, name) }) };
 }
 
 /** Starts it. The image is built meanwhile and afterwards, unless there is a copy of it. */
-export async function startRealWorld(): Promise<RealWorld> {
+async function startRealWorld(): Promise<RealWorld> {
   const world = await startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] });
   const { cluster, registry } = world;
   const { node } = cluster;
