@@ -1,12 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { at, isObject, type JsonObject, list, text } from './simulator/json.ts';
+import { manifestDocuments } from './support/manifest.ts';
+import { filesBelow } from './support/platforms.ts';
 
-const MANIFESTS = fileURLToPath(new URL('../manifests/', import.meta.url));
-const CHART = 'helm/archaware-controller/';
+const CHART = 'manifests/helm/archaware-controller/';
 
 /** RBAC cannot limit the creation of an object to a name. These have no policy that does, for a reason. */
 const UNGUARDED: ReadonlyMap<string, string> = new Map([
@@ -14,11 +14,6 @@ const UNGUARDED: ReadonlyMap<string, string> = new Map([
   ['knownimages.archaware.dev', 'only the policy archaware-place reads the kind, in one namespace'],
   ['pods/eviction', 'it is a request, and no object stays'],
 ]);
-
-const FILES = readdirSync(MANIFESTS, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.yaml'));
-const read = (file: string): string => readFileSync(`${MANIFESTS}${file}`, 'utf8');
-const documents = (file: string): unknown[] =>
-  parseAllDocuments(read(file)).map((document): unknown => document.toJS());
 
 /** Every object within a value, and the value. */
 function within(value: unknown): JsonObject[] {
@@ -61,21 +56,24 @@ function guarded(found: readonly unknown[]): string[] {
 
 /** The single manifests, and the parts of the overlays: each brings the policies for its own rights. */
 const parts = new Map<string, unknown[]>();
-for (const file of FILES.filter((name) => !/^(?:helm|krew)/.test(name))) {
+for (const [file, found] of manifestDocuments()) {
+  if (/^(?:helm|krew)/.test(file)) continue;
   const part = file.includes('/') ? dirname(file) : file;
-  parts.set(part, [...(parts.get(part) ?? []), ...documents(file)]);
+  parts.set(part, [...(parts.get(part) ?? []), found]);
 }
 
 /** The rules in the templates of the chart, which are no YAML before they are filled in. */
-const chartRules = FILES.filter((file) => file.startsWith(`${CHART}templates/`)).flatMap((file) =>
-  [...read(file).matchAll(/^- apiGroups:.*\n(?: {2}\S.*\n)+/gm)].map(([rule]): unknown =>
-    parse(rule.replaceAll(/\{\{.*?\}\}/g, 'filled-in')),
-  ),
-);
+const chartRules = filesBelow(`${CHART}templates`)
+  .filter((file) => file.endsWith('.yaml'))
+  .flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(/^- apiGroups:.*\n(?: {2}\S.*\n)+/gm)].map(([rule]): unknown =>
+      parse(rule.replaceAll(/\{\{.*?\}\}/g, 'filled-in')),
+    ),
+  );
 /** The policies of the chart that its templates use. */
-const chartPolicies = [...read(`${CHART}templates/policies.yaml`).matchAll(/"file" "([a-z-]+)"/g)].flatMap(([, name]) =>
-  documents(`${CHART}files/policies/${name}.yaml`),
-);
+const used = readFileSync(`${CHART}templates/policies.yaml`, 'utf8').matchAll(/"file" "([a-z-]+)"/g);
+const chartFiles = new Set([...used].map(([, name]) => `helm/archaware-controller/files/policies/${name}.yaml`));
+const chartPolicies = manifestDocuments().flatMap(([file, found]) => (chartFiles.has(file) ? [found] : []));
 
 describe('the rights to create an object of any name', () => {
   const rows: readonly (readonly [title: string, rights: readonly string[], policies: readonly string[]])[] = [

@@ -1,22 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { parseAllDocuments } from 'yaml';
-import { at, type JsonObject, object, objects, text } from './simulator/json.ts';
+import { at, object, objects, text } from './simulator/json.ts';
+import { manifestObjects } from './support/manifest.ts';
 
-const MANIFESTS = fileURLToPath(new URL('../manifests/', import.meta.url));
-
-/** The single manifests, and the sources of the overlays. */
-const FILES = readdirSync(MANIFESTS, { recursive: true, encoding: 'utf8' }).filter(
-  (file) => file.endsWith('.yaml') && !file.startsWith('helm') && !file.startsWith('krew'),
-);
-const OBJECTS: readonly (readonly [file: string, object: JsonObject])[] = FILES.flatMap((file) =>
-  parseAllDocuments(readFileSync(join(MANIFESTS, file), 'utf8')).flatMap((document) => {
-    const value: unknown = document.toJS();
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? [[file, object(value)] as const] : [];
-  }),
-);
+/** Of the single manifests, and of the sources of the overlays. */
+const OBJECTS = manifestObjects().filter(([file]) => !/^(?:helm|krew)/.test(file));
 const ofKind = (kind: string) => OBJECTS.filter(([, found]) => found.kind === kind);
 
 describe('the manifests', () => {

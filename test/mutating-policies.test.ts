@@ -1,20 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { parseAllDocuments } from 'yaml';
-import { at, type JsonObject, object, objects, text } from './simulator/json.ts';
-import { filesBelow } from './support/platforms.ts';
+import { at, objects, text } from './simulator/json.ts';
+import { manifestObjects } from './support/manifest.ts';
 
-const FOLDER = 'manifests/';
-const POLICIES: readonly (readonly [file: string, policy: JsonObject])[] = filesBelow('manifests')
-  .map((file) => file.slice(FOLDER.length))
-  .filter((file) => file.endsWith('.yaml') && !file.includes('templates/'))
-  .flatMap((file) =>
-    parseAllDocuments(readFileSync(new URL(`../${FOLDER}${file}`, import.meta.url), 'utf8')).flatMap((document) => {
-      const found: unknown = document.toJS();
-      const isOne = typeof found === 'object' && found !== null && !Array.isArray(found);
-      return isOne && object(found).kind === 'MutatingAdmissionPolicy' ? [[file, object(found)] as const] : [];
-    }),
-  );
+const POLICIES = manifestObjects().filter(([, found]) => found.kind === 'MutatingAdmissionPolicy');
 
 /** Returns the index after the bracket that closes the one at `from`. */
 function closed(expression: string, from: number): number {

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { parseAllDocuments, stringify } from 'yaml';
-import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
+import { at, isObject, type JsonObject, object, objects, text } from '../simulator/json.ts';
+import { filesBelow } from './platforms.ts';
 
 const MANIFEST = new URL('../../manifests/archaware-controller.yaml', import.meta.url);
 /** The right for pods.onWrongNode: evict. */
@@ -89,3 +91,15 @@ export async function webhookManifest(url: string, changed: JsonObject = {}): Pr
   );
   return here.map((object) => stringify(object)).join('---\n');
 }
+
+/** The documents of every file below manifests/, with its path in it: objects and lists of patches. The chart's are its policies, as its templates are no YAML. */
+export const manifestDocuments = (): readonly (readonly [file: string, document: unknown])[] =>
+  filesBelow('manifests')
+    .filter((file) => file.endsWith('.yaml') && !file.includes('/templates/'))
+    .flatMap((file) =>
+      parseAllDocuments(readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')).map(
+        (document) => [file.replace('manifests/', ''), document.toJS()] as const,
+      ),
+    );
+export const manifestObjects = () =>
+  manifestDocuments().flatMap(([file, found]) => (isObject(found) ? [[file, found] as const] : []));
