@@ -70,25 +70,6 @@ export async function testRelease(changes: Partial<Release> = {}): Promise<TestR
   };
 }
 
-/** Makes something twice, in two directories and with two umasks, and returns both results. */
-export async function twice<T>(make: (release: Release) => Promise<T>): Promise<[T, T]> {
-  const before = process.umask();
-  const results: T[] = [];
-  for (const umask of [0o022, 0o077]) {
-    const release = await testRelease();
-    process.umask(umask);
-    try {
-      results.push(await make(release));
-    } finally {
-      process.umask(before);
-      await release.remove();
-    }
-  }
-  const [first, second] = results;
-  if (first === undefined || second === undefined) throw new Error('not made twice');
-  return [first, second];
-}
-
 /** Unpacks a compressed archive and returns its text files by their paths. */
 export async function textsIn(file: string): Promise<Map<string, string>> {
   const directory = await mkdtemp(join(tmpdir(), 'archaware-unpacked-'));

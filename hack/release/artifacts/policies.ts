@@ -21,6 +21,6 @@ export async function makePolicies(release: Release): Promise<string[]> {
 }
 
 /** Returns a policy as released: its comments lead to the pages of the release. */
-export function releasedPolicy(text: string, release: Release): string {
+function releasedPolicy(text: string, release: Release): string {
   return withRealNames(text, release).replaceAll(/(?<![\w/])docs\/[\w./-]*\w/g, (path) => pageOf(release, path));
 }

@@ -1,5 +1,5 @@
 /** The chart and the manifest of a release, from a registry and from a file to objects on the control plane. Nothing is built or signed. */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -55,18 +55,5 @@ describe('what a release installs, from a registry with TLS, on the real control
     expect(await user(line)).to.match(/STATUS: deployed/);
     expect(await imageOf()).to.match(new RegExp(`^${release.image}(:${VERSION})?@${DIGEST}$`));
     await user('helm uninstall archaware --namespace archaware --no-hooks');
-  });
-
-  it('not from a registry whose authority is unknown', async () => {
-    const nobody = join(place.directory, 'nobody');
-    await mkdir(nobody);
-    await writeFile(join(nobody, 'ca.crt'), '');
-    const environment = { SSL_CERT_FILE: join(nobody, 'ca.crt'), SSL_CERT_DIR: nobody };
-    const { code, stderr } = await place.run(
-      ['helm', 'show', 'chart', `oci://${release.chart}`, '--version', VERSION],
-      { environment },
-    );
-    expect(code).to.equal(1);
-    expect(stderr).to.match(/certificate signed by unknown authority/);
   });
 });
