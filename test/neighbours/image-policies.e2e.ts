@@ -65,7 +65,6 @@ describe('the policies of docs/examples, which admit only a signed image', funct
   const eventuallyRefused = () =>
     cluster.waitFor('the policy to be in force', async () => (await tryPod(reference('nothing'))).status !== 201);
 
-  /** Runs last: the program is gone afterwards. */
   /** What both programs do. */
   function admitsOnlyTheReleased(refusal: (tag: string) => RegExp) {
     for (const { tag, what, admitted } of CANDIDATES) {
