@@ -37,9 +37,7 @@ for (const { document, blocks } of found.filter((one) => one.blocks.length > 0))
       await product.cluster.createPod({ name: 'web-1', namespace: 'shop', images });
     });
 
-    after(async () => {
-      await Promise.all([product?.stop(), registry?.stop(), workplace?.remove()]);
-    });
+    after(() => Promise.all([product?.stop(), registry?.stop(), workplace?.remove()]));
 
     for (const block of blocks) {
       it(`line ${block.line} does as it says: ${block.script.split('\n')[0]}`, async () => {

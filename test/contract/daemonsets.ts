@@ -49,9 +49,7 @@ export function describeDaemonSets(context: () => Context): void {
     });
   const onNodes = { desiredNumberScheduled: 2, numberAvailable: 2, updatedNumberScheduled: 2, numberMisscheduled: 0 };
 
-  afterEach(async () => {
-    await taintNodes(context(), false);
-  });
+  afterEach(() => taintNodes(context(), false));
 
   it('has no pod on tainted nodes until its template tolerates the taint', async () => {
     await taintNodes(context(), true);

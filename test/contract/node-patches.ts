@@ -12,9 +12,7 @@ export function describeNodePatches(context: () => Context): void {
   const taint = (value: unknown) => patch([{ op: 'add', path: '/spec/taints', value }]);
   const read = async () => done(await context().client.request('GET', NODE));
 
-  afterEach(async () => {
-    done(await taint([]));
-  });
+  afterEach(async () => done(await taint([])));
 
   it('gives a new node the taint not-ready', async () => {
     const { client } = context();

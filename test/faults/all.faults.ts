@@ -40,9 +40,7 @@ for (const on of ['control plane', 'simulator'] as const) {
     after(() => lab?.stop());
 
     for (const fault of createDice(seed, on).shuffled(wanted)) {
-      it(fault.name, async () => {
-        rows.push(await suffer(lab, fault, seed));
-      });
+      it(fault.name, async () => rows.push(await suffer(lab, fault, seed)));
     }
   });
 }

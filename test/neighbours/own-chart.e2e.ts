@@ -29,9 +29,7 @@ describe("archaware's own objects, beside the programs that install them, in thi
     bundle = Buffer.from(await readFile(cluster.caFile)).toString('base64');
     await cluster.kubectl(['create', 'namespace', 'archaware']);
   });
-  after(async () => {
-    await cluster?.stop();
-  });
+  after(() => cluster?.stop());
 
   /** What the leader writes into the webhook's configuration. */
   async function leaderWrites(path: string): Promise<void> {

@@ -28,9 +28,7 @@ describe('archaware beside other software that writes pods', function () {
   const others: Component[] = [];
   let namespaces = 0;
 
-  before(async () => {
-    await runWithWebhook(world, '--placement.mode', 'both', '--bootstrap.timeout', '5s');
-  });
+  before(() => runWithWebhook(world, '--placement.mode', 'both', '--bootstrap.timeout', '5s'));
   after(() => Promise.all(others.map((component) => component.stop())));
 
   const namespace = (labels = {}) => world.namespace(`neighbours-${++namespaces}`, labels);

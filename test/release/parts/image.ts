@@ -45,9 +45,7 @@ export function theImage(there: () => Rehearsal): void {
           return there().place.must(['chroot', '--userspec=65532:65532', root, ...command]);
         };
 
-        it(`runs node --version${how}`, async () => {
-          expect(await node('--version')).to.equal(`v${version}\n`);
-        });
+        it(`runs node --version${how}`, async () => expect(await node('--version')).to.equal(`v${version}\n`));
 
         // The npm packages of Node.js for ppc64le and s390x are older than what archaware needs, so nothing of archaware runs there.
         if (!isNewEnough(version)) return;
