@@ -49,9 +49,8 @@ describe('a hard topology spread beside nodes with a taint', () => {
     ['whose pod tolerates another value', { spec: tolerating({ value: 'amd64' }) }, SAYS(HOSTNAME)],
     ['with taints of the provider', { settings: { taints: { ...taints, manage: false } } }, SAYS(HOSTNAME)],
   ];
-  for (const [title, given, expected] of named) {
+  for (const [title, given, expected] of named)
     it(`is named: a constraint ${title}`, () => expect(note(given)).to.equal(expected));
-  }
 
   const silent: readonly (readonly [title: string, given: Given])[] = [
     ['nodeTaintsPolicy: Honor', { constraints: [spread(HOSTNAME, { nodeTaintsPolicy: 'Honor' })] }],
@@ -70,9 +69,7 @@ describe('a hard topology spread beside nodes with a taint', () => {
     ['images with nothing in common', { decision: { kind: 'hold', reason: 'no-common-architecture', images: [] } }],
     ['a pod that archaware leaves alone', { decision: { kind: 'skip' } }],
   ];
-  for (const [title, given] of silent) {
-    it(`is not named with ${title}`, () => expect(note(given)).to.equal(undefined));
-  }
+  for (const [title, given] of silent) it(`is not named with ${title}`, () => expect(note(given)).to.equal(undefined));
 
   it('knows which architectures are tainted, or will be', () => {
     const nodes = [

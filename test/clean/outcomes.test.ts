@@ -68,11 +68,10 @@ describe('the ledger and the report of clean', () => {
     ]);
   });
 
-  it('count pods that keep their tolerations', () => {
+  it('count pods that keep their tolerations', () =>
     expect(resultRows(createLedger().outcome(''), 7)).to.deep.include([
       'pods with tolerations or affinity, kept',
       '0',
       '7',
-    ]);
-  });
+    ]));
 });

@@ -68,9 +68,8 @@ describe('the configuration commands read standard input', () => {
     ]);
   });
 
-  it('and a file of comments is a configuration: everything keeps its default', async () => {
-    expect((await runInProcess(['config', 'validate', '-'], { input: '# taints: {}\n' })).code).to.equal(0);
-  });
+  it('and a file of comments is a configuration: everything keeps its default', async () =>
+    expect((await runInProcess(['config', 'validate', '-'], { input: '# taints: {}\n' })).code).to.equal(0));
 
   it('and an empty directory of label rules is refused', async () => {
     const { code, stderr } = await runInProcess(['config', 'validate', at()]);

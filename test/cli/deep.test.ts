@@ -51,9 +51,8 @@ describe('--deep', () => {
       ]);
     });
 
-    it('exits with 0 if nothing lies', async () => {
-      expect((await run(['inspect', '--deep', image('honest')])).code).to.equal(0);
-    });
+    it('exits with 0 if nothing lies', async () =>
+      expect((await run(['inspect', '--deep', image('honest')])).code).to.equal(0));
 
     it('reads no layer without the flag', async () => {
       registry.clearRequests();

@@ -20,13 +20,12 @@ describe('help', () => {
     });
   }
 
-  it('of an unknown command names the nearest one', async () => {
+  it('of an unknown command names the nearest one', async () =>
     expect(await runInProcess(['help', 'explane'])).to.deep.equal({
       code: 3,
       stdout: '',
       stderr: 'archaware: unknown command "explane"; did you mean explain?\n',
-    });
-  });
+    }));
 
   it('of config lists the keys, and that of its actions only what they take', async () => {
     expect((await runInProcess(['config', '--help'])).stdout).to.contain('--taints.nodeSelector');

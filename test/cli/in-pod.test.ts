@@ -26,11 +26,9 @@ describe('a process', () => {
     ['on a system without /proc', { environment: {}, firstProcess: [], pid: 9 }, undefined],
     ['in a container outside Kubernetes', { environment: {}, firstProcess: RUN, pid: 9 }, undefined],
   ];
-  for (const [what, place, expected] of rows) {
-    it(`${what} ${expected === undefined ? 'does not share' : 'shares'} the controller's container`, () => {
-      expect(controllerWords(place)).to.deep.equal(expected);
-    });
-  }
+  for (const [what, place, expected] of rows)
+    it(`${what} ${expected === undefined ? 'does not share' : 'shares'} the controller's container`, () =>
+      expect(controllerWords(place)).to.deep.equal(expected));
 });
 
 describe('beside the controller', () => {
@@ -89,11 +87,9 @@ describe('as a plug-in of kubectl, the program', () => {
     ['C:\\Users\\me\\.krew\\bin\\kubectl-archaware.exe', 'kubectl archaware'],
     ['/opt/kubectl-archaware-old', 'archaware'],
   ];
-  for (const [executable, program] of rows) {
-    it(`calls itself ${program} if it was started as ${executable}`, () => {
-      expect(programOf(executable)).to.equal(program);
-    });
-  }
+  for (const [executable, program] of rows)
+    it(`calls itself ${program} if it was started as ${executable}`, () =>
+      expect(programOf(executable)).to.equal(program));
 
   const program = 'kubectl archaware';
 

@@ -40,7 +40,6 @@ describe('a table', () => {
     expect(table(['A', 'B'], [['x', word]], 80)).to.include(word);
   });
 
-  it('leaves short columns as wide as they are', () => {
-    expect(table(['A', 'B'], [['one', 'two']], 80)).to.equal('A    B\none  two\n');
-  });
+  it('leaves short columns as wide as they are', () =>
+    expect(table(['A', 'B'], [['one', 'two']], 80)).to.equal('A    B\none  two\n'));
 });

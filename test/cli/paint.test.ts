@@ -21,11 +21,9 @@ describe('colors', () => {
     ['always', undefined, { NO_COLOR: '1' }, true],
     ['never', 80, {}, false],
   ];
-  for (const [asked, columns, environment, is] of rows) {
-    it(`${asked}, ${columns === undefined ? 'a pipe' : 'a terminal'}, ${JSON.stringify(environment)}: ${is}`, () => {
-      expect(hasColors(asked, { columns, environment })).to.equal(is);
-    });
-  }
+  for (const [asked, columns, environment, is] of rows)
+    it(`${asked}, ${columns === undefined ? 'a pipe' : 'a terminal'}, ${JSON.stringify(environment)}: ${is}`, () =>
+      expect(hasColors(asked, { columns, environment })).to.equal(is));
 
   it('are not needed for marks, and a pipe has neither', () => {
     expect(createPaint({ columns: 80, colors: false }).mark('bad')).to.equal('✗');

@@ -172,9 +172,8 @@ describe('plan', () => {
     });
 
     it('has the rows of two runs in the same order', async () => {
-      for (const name of ['web', 'api', 'db', 'cart']) {
+      for (const name of ['web', 'api', 'db', 'cart'])
         await product.cluster.createPod({ name, images: [product.image(name, ['arm64'])] });
-      }
       const names = (stdout: string) =>
         [...stdout.matchAll(/^Pod +default +(\S+) +tolerate/gm)].map(([, name]) => name);
       expect(names(await text())).to.deep.equal(['api', 'cart', 'db', 'web']);

@@ -82,9 +82,8 @@ describe('status', () => {
 
   it('shows the oldest pods that wait, with the reason of their Event', async () => {
     await install();
-    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f'])
       await product.cluster.createPod({ name, images: [`${product.registry.host}/nothing:1`] });
-    }
     await product.eventuallyEvent('default', 'ImageUnresolvable', /nothing:1/);
     const { result } = await product.eventually('six pods to wait', async () => {
       const found = await asJson();

@@ -104,9 +104,8 @@ describe('what the commands say of one cluster', () => {
     await cluster.apply(roleBinding('administrator', 'archaware-reader'));
     await cluster.apply(roleBinding('view', 'view'));
     kubeconfigs.set('administrator', cluster.kubeconfig);
-    for (const person of ['view', 'nobody']) {
+    for (const person of ['view', 'nobody'])
       kubeconfigs.set(person, await cluster.serviceAccountKubeconfig('default', person));
-    }
   });
   after(() => product.stop());
 

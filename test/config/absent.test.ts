@@ -35,9 +35,8 @@ describe('configured architectures that no node has', () => {
     });
   }
 
-  it('are listed with those of the nodes', () => {
+  it('are listed with those of the nodes', () =>
     expect(absentNote({ key: 'a.b', architectures: ['arm', 's390x'] }, CLUSTER)).to.equal(
       'a.b names arm, s390x, which no node of the cluster has (nodes: amd64, arm64)',
-    );
-  });
+    ));
 });

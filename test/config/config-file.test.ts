@@ -40,12 +40,11 @@ describe('a configuration file', () => {
     ],
   ];
   for (const [given, text, expected] of refused) {
-    it(`that ${given} is refused in one line`, () => {
+    it(`that ${given} is refused in one line`, () =>
       expect(() => parseConfig('c.yaml', text))
         .to.throw(ConfigurationError)
         .with.property('message')
-        .that.matches(expected);
-    });
+        .that.matches(expected));
   }
 
   const lines: [path: (string | number)[], line: number][] = [
@@ -61,11 +60,8 @@ describe('a configuration file', () => {
     [[], 1],
   ];
   const { lineOf } = parseConfig('c.yaml', '# comment\na:\n  b:\n    - 1\n    - d: 1\n      c: 2\n386: x\n');
-  for (const [path, line] of lines) {
-    it(`has ${path.join('.') || 'itself'} in line ${line}`, () => {
-      expect(lineOf(path)).to.equal(line);
-    });
-  }
+  for (const [path, line] of lines)
+    it(`has ${path.join('.') || 'itself'} in line ${line}`, () => expect(lineOf(path)).to.equal(line));
 
   const CONFIG_MAP = `apiVersion: v1
 kind: ConfigMap
@@ -99,15 +95,11 @@ data:
     });
   }
 
-  for (const text of ['', '# nothing\n', '---\n', 'config:\n']) {
-    it(`${JSON.stringify(text)} is an empty configuration`, () => {
-      expect(parseConfig('c.yaml', text).value).to.deep.equal({});
-    });
-  }
+  for (const text of ['', '# nothing\n', '---\n', 'config:\n'])
+    it(`${JSON.stringify(text)} is an empty configuration`, () =>
+      expect(parseConfig('c.yaml', text).value).to.deep.equal({}));
 
-  it('may be JSON', () => {
-    expect(parseConfig('c.json', '{"a": {"b": [1]}}').value).to.deep.equal({ a: { b: [1] } });
-  });
+  it('may be JSON', () => expect(parseConfig('c.json', '{"a": {"b": [1]}}').value).to.deep.equal({ a: { b: [1] } }));
 
   describe('on disk', () => {
     const { at, write } = folderForEach();

@@ -32,9 +32,8 @@ describe('the JSON Schema of the configuration', () => {
   });
 
   it('refuses unknown keys everywhere', () => {
-    for (const path of ['taints', 'images', 'images.cache', 'registries.addresses']) {
+    for (const path of ['taints', 'images', 'images.cache', 'registries.addresses'])
       expect(partAt(path), path).to.have.property('additionalProperties', false);
-    }
     expect(SCHEMA).to.have.property('additionalProperties', false);
   });
 
@@ -43,7 +42,6 @@ describe('the JSON Schema of the configuration', () => {
     expect(objectAt(partAt('policies'), 'items')).to.have.property('additionalProperties', false);
   });
 
-  it('requires both parts of an override', () => {
-    expect(objectAt(partAt('images.overrides'), 'items').required).to.have.members(['pattern', 'architectures']);
-  });
+  it('requires both parts of an override', () =>
+    expect(objectAt(partAt('images.overrides'), 'items').required).to.have.members(['pattern', 'architectures']));
 });

@@ -44,11 +44,9 @@ function problems(given: Given | string): readonly string[] {
 }
 
 function check(rows: readonly Row[]): void {
-  for (const [given, ...expected] of rows) {
-    it(`${JSON.stringify(given).slice(0, 200)} is ${expected.length === 0 ? 'accepted' : 'refused'}`, () => {
-      expect(problems(given)).to.deep.equal(expected);
-    });
-  }
+  for (const [given, ...expected] of rows)
+    it(`${JSON.stringify(given).slice(0, 200)} is ${expected.length === 0 ? 'accepted' : 'refused'}`, () =>
+      expect(problems(given)).to.deep.equal(expected));
 }
 
 function valueAt({ config }: Loaded, path: string): unknown {
@@ -92,11 +90,10 @@ describe('the layers of the configuration', () => {
     expect(loaded.config.systemNamespaces).to.deep.equal(['c']);
   });
 
-  it('replace a map instead of merging it', () => {
+  it('replace a map instead of merging it', () =>
     expect(load({ file: 'architectures: {compatible: {arm64: [arm]}}' }).config.architectures.compatible).to.deep.equal(
       { arm64: ['arm'] },
-    );
-  });
+    ));
 
   it('name a source for every key', () => {
     const { sources } = load({ file, environment: { ARCHAWARE_WORKERS: '3' } });
@@ -184,26 +181,23 @@ describe('every key', () => {
   for (const host of ['reg.lab:65536', 'reg.lab:99999', 'reg.lab:0', '[::1]:70000']) {
     it(`no registry is at ${host}`, () => {
       expect(problems({ flags: { 'registries.insecure': host } })).to.have.length(1);
-      for (const mirrors of [{ [host]: { endpoints: ['m.test'] } }, { 'm.test': { endpoints: [host] } }]) {
+      for (const mirrors of [{ [host]: { endpoints: ['m.test'] } }, { 'm.test': { endpoints: [host] } }])
         expect(problems({ flags: { 'registries.mirrors': JSON.stringify(mirrors) } })).to.have.length(1);
-      }
     });
   }
   for (const host of ['https://quay.example.com', 'quay.example.com/team', 'quay.example.com:0', '*.example.com']) {
-    it(`registries.sparse is never ${host}`, () => {
+    it(`registries.sparse is never ${host}`, () =>
       expect(problems({ flags: { 'registries.sparse': host } })).to.deep.equal([
         `registries.sparse[0]: got "${host}", expected a list of host or host:port (--registries.sparse)`,
-      ]);
-    });
+      ]));
   }
   it('a mirror is not sparse unless it says so', () => {
     const { registries } = load({ file: 'registries: {mirrors: {docker.io: {endpoints: [m.test]}}}' }).config;
     expect(registries.sparse).to.deep.equal([]);
     expect(registries.mirrors['docker.io']?.sparse).to.equal(false);
   });
-  it('a registry may be at the highest port', () => {
-    expect(problems({ flags: { 'registries.insecure': 'reg.lab:65535,reg.lab:1,[::1]:60999' } })).to.deep.equal([]);
-  });
+  it('a registry may be at the highest port', () =>
+    expect(problems({ flags: { 'registries.insecure': 'reg.lab:65535,reg.lab:1,[::1]:60999' } })).to.deep.equal([]));
 
   for (const key of allKeys().filter(({ path }) => path !== 'credentials.kubelet.config')) {
     const { path } = key;
@@ -470,9 +464,8 @@ describe('a value that is not allowed', () => {
     ['log.level', 'one of debug, info, warn, error', { ['x'.repeat(10_000)]: `"${'x'.repeat(116)}...` }],
   ];
   for (const [key, expected, got] of flags) {
-    for (const [text, shown] of Object.entries(got)) {
+    for (const [text, shown] of Object.entries(got))
       rows.push([`--${key}=${text}`, `${key}: got ${shown}, expected ${expected} (--${key})`]);
-    }
   }
   rows.push(
     ['--loops=nodes,pod', 'loops[1]: got "pod", expected a list of nodes, pods, daemonsets, labels (--loops)'],
@@ -507,15 +500,13 @@ describe('a value that is not allowed', () => {
   );
   check(rows);
 
-  it('does not matter if a later layer gives another', () => {
-    expect(problems({ file: 'workers: 0', flags: { workers: '1' } })).to.deep.equal([]);
-  });
+  it('does not matter if a later layer gives another', () =>
+    expect(problems({ file: 'workers: 0', flags: { workers: '1' } })).to.deep.equal([]));
 
-  it('may be a flag without a value, which means true', () => {
+  it('may be a flag without a value, which means true', () =>
     expect(load({ file: 'taints: {manage: false}', flags: { 'taints.manage': '' } }).config.taints.manage).to.equal(
       true,
-    );
-  });
+    ));
 });
 
 describe('values that contradict each other', () => {

@@ -79,9 +79,7 @@ describe('the image source', () => {
     ['the mirror that failed', 'quay.io/team/app', 'mirror.example.com', 'mirror.example.com'],
     ['none, of a malformed image', 'a b', undefined, ''],
   ];
-  for (const [what, image, endpoint, registry] of registries) {
-    it(`names the registry of a failure: ${what}`, () => {
-      expect(answerTo(failed({ error: error(endpoint) }), image)).to.include({ registry });
-    });
-  }
+  for (const [what, image, endpoint, registry] of registries)
+    it(`names the registry of a failure: ${what}`, () =>
+      expect(answerTo(failed({ error: error(endpoint) }), image)).to.include({ registry }));
 });

@@ -43,11 +43,8 @@ describe('an Event about a pod that could not be created', () => {
     ['a kind with control characters', { regarding: { ...owner(), kind: 'Re\nplica' } }],
     ['a name that is no name', { regarding: { ...owner(), name: 'x'.repeat(300) } }],
     ['no object at all', { regarding: 7 }],
-  ] as const) {
-    it(`is passed over with ${what}`, () => {
-      expect(readFailedCreation(event(given))).to.equal(undefined);
-    });
-  }
+  ] as const)
+    it(`is passed over with ${what}`, () => expect(readFailedCreation(event(given))).to.equal(undefined));
 });
 
 describe('the memory of refused creations', () => {
@@ -133,13 +130,12 @@ describe('the note about refused pods', () => {
   const policy = "ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no tolerations";
   const noteOf = (message: string) => refusedNote({ message }, ['tolerations'], 'withdraw', 'example.com/arch');
 
-  it('says what was refused, why, and what to do', () => {
+  it('says what was refused, why, and what to do', () =>
     expect(noteOf(`Error creating: pods "web-x2k4p" is forbidden: ${policy}`)).to.equal(
       `pods cannot be created, and the refusal names tolerations, which archaware adds: pods is forbidden: ${policy}; ` +
         'archaware leaves it out of the next pods for a time, and then tries again. Allow in the policy that refuses it: ' +
         'tolerations of example.com/arch (docs/security.md, "Other admission plug-ins")',
-    );
-  });
+    ));
 
   it('is the same for each pod and each controller', () => {
     const notes = [

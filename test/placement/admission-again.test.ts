@@ -74,9 +74,8 @@ function settles(given: string, object: () => JsonObject, circumstances: Circums
 
 /** `expected`: of the second review. */
 function check(rows: readonly Row[]): void {
-  for (const [given, first, between, circumstances, expected] of rows) {
+  for (const [given, first, between, circumstances, expected] of rows)
     settles(given, () => between(review(first, circumstances).after), circumstances, expected);
-  }
 }
 
 const sidecar =
@@ -192,9 +191,8 @@ describe('a record that its author forged', () => {
     ['claims more than is there', forged(more), 'affinity', `patched: tolerates arm64; ${AMD}`],
     ['claims what is absent', forged(claim, {}), 'both', `patched: tolerates amd64,arm64; affinity ${BOTH}; ${NOTED}`],
   ];
-  for (const [given, object, mode, expected] of rows) {
+  for (const [given, object, mode, expected] of rows)
     settles(given, () => object, by(mode, { preferred: {} }), expected);
-  }
 
   it('lists afterwards only what is there', () => {
     const { after } = review(

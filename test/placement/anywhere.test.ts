@@ -68,9 +68,8 @@ describe('an image that is WebAssembly', () => {
     expect(told(decideCase(input(answers)))).to.include(': w1, w2, w3 and 2 more; w1 (wasi/wasm)');
   });
 
-  it('may be named wasm32, as by early versions of Docker', () => {
-    expect(normaliseArchitecture('wasm32')).to.equal('wasm');
-  });
+  it('may be named wasm32, as by early versions of Docker', () =>
+    expect(normaliseArchitecture('wasm32')).to.equal('wasm'));
 });
 
 describe('an explanation of WebAssembly', () => {
@@ -143,11 +142,8 @@ describe('the images of volumes', () => {
     ['have a name that is cut if too long', [volume('v', {}, 'n'.repeat(100))], [{ ...V, volume: 'n'.repeat(63) }]],
     ['are no list', 'v', []],
   ];
-  for (const [given, volumes, expected] of rows) {
-    it(given, () => {
-      expect(template(['a'], { volumes }).images.slice(1)).to.deep.equal(expected);
-    });
-  }
+  for (const [given, volumes, expected] of rows)
+    it(given, () => expect(template(['a'], { volumes }).images.slice(1)).to.deep.equal(expected));
 });
 
 describe('an explanation of image volumes', () => {

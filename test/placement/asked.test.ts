@@ -62,17 +62,14 @@ describe('a pod that asks for other architectures than its images have', () => {
     ['no: it waits', ASKS_ARM, WAIT, undefined],
     ['no: it is skipped', ASKS_ARM, { kind: 'skip' }, undefined],
   ];
-  for (const [what, spec, decision, note] of rows) {
-    it(`${what}: ${note ?? 'no contradiction'}`, () => {
-      expect(contradictionOf(decision, readAsked(spec), { schedulable: [] })).to.equal(note);
-    });
-  }
+  for (const [what, spec, decision, note] of rows)
+    it(`${what}: ${note ?? 'no contradiction'}`, () =>
+      expect(contradictionOf(decision, readAsked(spec), { schedulable: [] })).to.equal(note));
 
-  it('names the key that excludes the architecture which its images have', () => {
+  it('names the key that excludes the architecture which its images have', () =>
     expect(contradictionOf(place(['amd64']), readAsked(ASKS_ARM), { schedulable: ['amd64'] })).to.equal(
       `${wishes} its images run on amd64 only within architectures.schedulable (amd64)`,
-    );
-  });
+    ));
 
   it('takes few bytes, however long its demand is', () => {
     const many = Array.from({ length: 10_000 }, (_, index) => `a${index}`);

@@ -31,11 +31,8 @@ function told(decision: Decision): string {
 type Row = readonly [given: string, what: Case, expected: string];
 
 function check(rows: readonly Row[]): void {
-  for (const [given, what, expected] of rows) {
-    it(`${given}: ${expected}`, () => {
-      expect(told(decideCase(what))).to.equal(expected);
-    });
-  }
+  for (const [given, what, expected] of rows)
+    it(`${given}: ${expected}`, () => expect(told(decideCase(what))).to.equal(expected));
 }
 
 /** A pod that states its architectures; no image may be looked up. */
@@ -201,7 +198,7 @@ describe('an image that is not known', () => {
     ],
   ]);
 
-  it('names the images that were not known, and why', () => {
+  it('names the images that were not known, and why', () =>
     expect(decideCase(input({ a: failed(300), b: failed(300), c: ARM }))).to.deep.include({
       unknown: ['a', 'b'],
       failed: ['a', 'b'].map((image) => ({
@@ -210,8 +207,7 @@ describe('an image that is not known', () => {
         message: 'connection refused',
         registry: 'registry.example.com',
       })),
-    });
-  });
+    }));
 });
 
 describe('a system pod', () => {
@@ -278,7 +274,6 @@ describe('an image volume', () => {
     ['that an override answers', mounting(failed(300), override('v', 'amd64')), 'amd64 (images)'],
   ]);
 
-  it('is named where it is not known', () => {
-    expect(decideCase(mounting(failed(0)))).to.have.nested.property('failed[0].volume', 'data');
-  });
+  it('is named where it is not known', () =>
+    expect(decideCase(mounting(failed(0)))).to.have.nested.property('failed[0].volume', 'data'));
 });

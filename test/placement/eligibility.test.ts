@@ -64,11 +64,9 @@ describe('a pod of the system', () => {
     ['shop', 'system', false],
     ['shop', 'high-system-', false],
   ];
-  for (const [namespace, priorityClassName, expected] of rows) {
-    it(`${expected ? 'is' : 'is not'} one in ${namespace} of class ${priorityClassName ?? 'none'}`, () => {
-      expect(isSystemPod({ priorityClassName }, namespace, settings())).to.equal(expected);
-    });
-  }
+  for (const [namespace, priorityClassName, expected] of rows)
+    it(`${expected ? 'is' : 'is not'} one in ${namespace} of class ${priorityClassName ?? 'none'}`, () =>
+      expect(isSystemPod({ priorityClassName }, namespace, settings())).to.equal(expected));
 });
 
 function selecting(text: string): Partial<Settings> {

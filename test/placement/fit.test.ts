@@ -25,11 +25,8 @@ const told = (spec: JsonObject, given?: GivenNode) =>
   obstaclesTo(readDemands(spec), node(given)).map(obstacleText).join('; ') || 'fits';
 
 function check(rows: readonly (readonly [given: string, spec: JsonObject, node: GivenNode, expected: string])[]) {
-  for (const [given, spec, on, expected] of rows) {
-    it(`${given}: ${expected}`, () => {
-      expect(told(spec, on)).to.equal(expected);
-    });
-  }
+  for (const [given, spec, on, expected] of rows)
+    it(`${given}: ${expected}`, () => expect(told(spec, on)).to.equal(expected));
 }
 
 const AFFINITY = "node(s) didn't match Pod's node affinity/selector";
@@ -128,11 +125,9 @@ describe("a pod's required node affinity", () => {
     ['an empty term', {}, false],
     ['a term with empty lists', { matchExpressions: [], matchFields: [] }, false],
   ];
-  for (const [given, term, matches] of rows) {
-    it(`${given}: ${matches ? 'matches' : 'does not match'}`, () => {
-      expect(told(required(term), { labels })).to.equal(matches ? 'fits' : AFFINITY);
-    });
-  }
+  for (const [given, term, matches] of rows)
+    it(`${given}: ${matches ? 'matches' : 'does not match'}`, () =>
+      expect(told(required(term), { labels })).to.equal(matches ? 'fits' : AFFINITY));
 
   check([
     ['without terms matches nothing', required(), { labels }, AFFINITY],
@@ -166,9 +161,6 @@ describe('nodes are grouped', () => {
     ['by the name that the affinity asks for', named, [a, b, c], 'amd64: a,c | amd64: b'],
     ['with one that has not reported it last', {}, [{ ...a, architecture: '' }, b], 'amd64: b | unknown: a'],
   ];
-  for (const [given, spec, nodes, expected] of rows) {
-    it(`${given}: ${expected}`, () => {
-      expect(grouped(spec, nodes)).to.equal(expected);
-    });
-  }
+  for (const [given, spec, nodes, expected] of rows)
+    it(`${given}: ${expected}`, () => expect(grouped(spec, nodes)).to.equal(expected));
 });

@@ -18,11 +18,9 @@ describe("a pattern of images' names", () => {
     ['index.docker.io/library/*', 'xindex.docker.io/library/nginx', false],
     ['registry.example.com/Team/*', 'registry.example.com/team/app', false],
   ];
-  for (const [pattern, name, matches] of rows) {
-    it(`${pattern} ${matches ? 'means' : 'does not mean'} ${name}`, () => {
-      expect(createNameMatcher([pattern])(name)).to.equal(matches);
-    });
-  }
+  for (const [pattern, name, matches] of rows)
+    it(`${pattern} ${matches ? 'means' : 'does not mean'} ${name}`, () =>
+      expect(createNameMatcher([pattern])(name)).to.equal(matches));
 
   it('is read alike in overrides, whose tags keep their case', () => {
     const patterns = ['Registry.Example.com/team/*:Legacy', 'index.docker.io/library/nginx'];

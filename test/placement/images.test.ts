@@ -17,11 +17,9 @@ describe('the architectures that sets have in common', () => {
     ],
     [[['amd64', 'arm64', 's390x'], ['arm64', 's390x'], ['s390x'], ['amd64', 's390x']], ['s390x']],
   ];
-  for (const [sets, expected] of rows) {
-    it(`of ${JSON.stringify(sets)} is ${JSON.stringify(expected) ?? 'not said'}`, () => {
-      expect(intersect(sets)).to.deep.equal(expected);
-    });
-  }
+  for (const [sets, expected] of rows)
+    it(`of ${JSON.stringify(sets)} is ${JSON.stringify(expected) ?? 'not said'}`, () =>
+      expect(intersect(sets)).to.deep.equal(expected));
 });
 
 describe('the nodes that an image runs on', () => {
@@ -62,11 +60,8 @@ describe("a pod's statement", () => {
     ['x86_64, aarch64', ['amd64', 'arm64']],
     ['s390x', ['s390x']],
   ];
-  for (const [text, expected] of rows) {
-    it(`${JSON.stringify(text)} is read`, () => {
-      expect(readStatement(text)).to.deep.equal(expected);
-    });
-  }
+  for (const [text, expected] of rows)
+    it(`${JSON.stringify(text)} is read`, () => expect(readStatement(text)).to.deep.equal(expected));
 
   const refused: [text: string, meant: string][] = [
     ['x86', '; did you mean amd64, or 386 for 32 bits?'],
@@ -90,10 +85,9 @@ describe("a pod's statement", () => {
     });
   }
 
-  it('is cut in the message if it is long', () => {
+  it('is cut in the message if it is long', () =>
     expect(() => readStatement(`amd64,${'!'.repeat(500)}`)).to.throw(
       Error,
       `got "amd64,${'!'.repeat(74)}", expected all or architectures separated by commas (amd64,arm64)`,
-    );
-  });
+    ));
 });

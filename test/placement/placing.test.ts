@@ -40,11 +40,8 @@ function placed(
 type Row = readonly [given: string, what: Case, expected: string, namespace?: string];
 
 function check(rows: readonly Row[]): void {
-  for (const [given, what, expected, namespace] of rows) {
-    it(`${given}: ${expected || 'nothing'}`, () => {
-      expect(told(what, namespace)).to.equal(expected);
-    });
-  }
+  for (const [given, what, expected, namespace] of rows)
+    it(`${given}: ${expected || 'nothing'}`, () => expect(told(what, namespace)).to.equal(expected));
 }
 
 describe('what each mode adds to a pod', () => {

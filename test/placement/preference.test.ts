@@ -67,9 +67,7 @@ describe("a namespace's annotation", () => {
     });
   }
 
-  it('is cut in the message', () => {
-    expect(() => readPreferred('x'.repeat(5000))).to.throw(/^got "x{80}", expected/);
-  });
+  it('is cut in the message', () => expect(() => readPreferred('x'.repeat(5000))).to.throw(/^got "x{80}", expected/));
 });
 
 describe('labels of a pod that prefer an architecture that no node has', () => {
@@ -83,11 +81,9 @@ describe('labels of a pod that prefer an architecture that no node has', () => {
     [{ [NOES]: 'armv7l', [OURS]: 'arm64' }, [`label ${NOES}: got "armv7l", ${expected}; did you mean arm?`]],
     [ours(''), [`label ${OURS}: got "", ${expected}`]],
   ];
-  for (const [labels, problems] of rows) {
-    it(`${JSON.stringify(labels)}: ${problems.length === 0 ? 'none' : 'named'}`, () => {
-      expect(preferredProblems({ labels })).to.deep.equal(problems);
-    });
-  }
+  for (const [labels, problems] of rows)
+    it(`${JSON.stringify(labels)}: ${problems.length === 0 ? 'none' : 'named'}`, () =>
+      expect(preferredProblems({ labels })).to.deep.equal(problems));
 
   it('are reported also for the annotation of a namespace, with a suggestion', () => {
     expect(() => readPreferred('arm64=75,x86=25')).to.throw(/^got .*; did you mean amd64, or 386 for 32 bits\?$/);

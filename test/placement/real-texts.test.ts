@@ -84,17 +84,13 @@ describe('what a real runtime says', () => {
     ],
     ['of an index that has it by now', waits('ErrImagePull', NO_MATCH), BOTH, 'platforms says-it-runs, not evicted'],
   ];
-  for (const [given, status, tag, expected] of pulls) {
-    it(`${given}: ${expected}`, () => {
-      expect(verdictOf(status, tag)).to.equal(expected);
-    });
-  }
+  for (const [given, status, tag, expected] of pulls)
+    it(`${given}: ${expected}`, () => expect(verdictOf(status, tag)).to.equal(expected));
 
   it('is in docs/operating.md, word for word', async () => {
     const document = await readFile(new URL('../../docs/operating.md', import.meta.url), 'utf8');
     const shown = [...TEXTS.map(([by, , text]) => [by, text]), ['containerd', 'no match for platform in manifest']];
-    for (const [by = '', text = ''] of shown.filter(([name]) => !name?.startsWith('env'))) {
+    for (const [by = '', text = ''] of shown.filter(([name]) => !name?.startsWith('env')))
       expect(document, by).to.include(text.split('\n')[0]?.replace(ELF, 'ELF…'));
-    }
   });
 });

@@ -26,11 +26,7 @@ describe('text from outside the program', () => {
     ['loses half a character', 'a\ud800b\udc00', 'a\\ud800b\\udc00'],
     ['loses tags beyond the first plane', '\u{e0041}', '\\ue0041'],
   ];
-  for (const [given, text, expected] of rows) {
-    it(given, () => {
-      expect(printable(text, 1_000)).to.equal(expected);
-    });
-  }
+  for (const [given, text, expected] of rows) it(given, () => expect(printable(text, 1_000)).to.equal(expected));
 
   const cut: [text: string, max: number, expected: string][] = [
     ['abcdef', 6, 'abcdef'],
@@ -47,11 +43,8 @@ describe('text from outside the program', () => {
     ['😀😀😀', 9, '😀…'],
     ['😀', 3, '…'],
   ];
-  for (const [text, max, expected] of cut) {
-    it(`${text} is ${expected} in ${max} bytes`, () => {
-      expect(printable(text, max)).to.equal(expected);
-    });
-  }
+  for (const [text, max, expected] of cut)
+    it(`${text} is ${expected} in ${max} bytes`, () => expect(printable(text, max)).to.equal(expected));
 
   it('never exceeds its bytes, and is never cut within a character', () => {
     const text = 'aä日😀\u202e\n\ud800'.repeat(50);
@@ -134,9 +127,7 @@ describe('the text for operators', () => {
     });
   }
 
-  it('fits an Event', () => {
-    expect(NOTE_BYTES).to.equal(1024);
-  });
+  it('fits an Event', () => expect(NOTE_BYTES).to.equal(1024));
 });
 
 describe('a toleration that is stale', () => {
@@ -150,9 +141,9 @@ describe('a toleration that is stale', () => {
     ['is none of another form', [{ key: 'supported-arch', operator: 'Exists' }, { operator: 'Exists' }], []],
   ];
   for (const [given, present, expected] of rows) {
-    it(given, () => {
-      expect(staleUnder(decideCase(input({ a: known('linux/amd64') })), present, TAINT)).to.deep.equal(expected);
-    });
+    it(given, () =>
+      expect(staleUnder(decideCase(input({ a: known('linux/amd64') })), present, TAINT)).to.deep.equal(expected),
+    );
   }
 });
 
@@ -169,9 +160,8 @@ describe('the time at which a pod starts without its images', () => {
     });
   }
 
-  it('counts a fraction of a second as a whole one', () => {
-    expect(startsAtLatestText(Date.parse('2026-03-01T06:13:19.001Z'))).to.contain('06:13:20 UTC');
-  });
+  it('counts a fraction of a second as a whole one', () =>
+    expect(startsAtLatestText(Date.parse('2026-03-01T06:13:19.001Z'))).to.contain('06:13:20 UTC'));
 
   it('is not read from other notes, or without the time of the note', () => {
     expect(readStartsAtLatest('the pod starts by itself soon', 0)).to.equal(undefined);

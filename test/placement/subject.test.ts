@@ -173,9 +173,7 @@ describe('each field of a subject is in its key, and decides', () => {
     });
   }
 
-  it('has a row above', () => {
-    expect(Object.keys(read({}))).to.have.members([...Object.keys(ROWS), 'settings']);
-  });
+  it('has a row above', () => expect(Object.keys(read({}))).to.have.members([...Object.keys(ROWS), 'settings']));
 });
 
 describe('each setting that decides is in the key', () => {
@@ -224,11 +222,9 @@ describe('what a record of a template is compared by', () => {
     { fallbackAfterMs: 5_000 },
     { systemNamespaces: ['shop'] },
   ];
-  for (const own of same) {
-    it(`is not ${Object.keys(own)}, which says nothing about images`, () => {
-      expect(recordOf(own)).to.equal(recordOf({}));
-    });
-  }
+  for (const own of same)
+    it(`is not ${Object.keys(own)}, which says nothing about images`, () =>
+      expect(recordOf(own)).to.equal(recordOf({})));
 
   const others: readonly Partial<Settings>[] = [
     { schedulable: ['arm64'] },
@@ -236,9 +232,5 @@ describe('what a record of a template is compared by', () => {
     { overrides: [{ pattern: 'x', architectures: ['arm64'] }] },
     { noCommonArchitecture: 'release' },
   ];
-  for (const own of others) {
-    it(`is ${Object.keys(own)}`, () => {
-      expect(recordOf(own)).not.to.equal(recordOf({}));
-    });
-  }
+  for (const own of others) it(`is ${Object.keys(own)}`, () => expect(recordOf(own)).not.to.equal(recordOf({})));
 });

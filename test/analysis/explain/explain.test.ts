@@ -43,11 +43,8 @@ type Row = readonly [given: string, what: Given, expected: readonly string[]];
 
 /** `told`: what an explanation says of one thing, as lines. */
 function check(told: (explanation: Explanation) => readonly string[], rows: readonly Row[]): void {
-  for (const [given, what, expected] of rows) {
-    it(`${given}: ${expected.join('; ') || 'nothing'}`, () => {
-      expect(told(explained(what))).to.deep.equal(expected);
-    });
-  }
+  for (const [given, what, expected] of rows)
+    it(`${given}: ${expected.join('; ') || 'nothing'}`, () => expect(told(explained(what))).to.deep.equal(expected));
 }
 
 describe('an explanation of the decision', () => {
@@ -96,11 +93,8 @@ describe('an explanation of images', () => {
     ['of a statement that cannot be read', { images: BOTH, ...stating('?') }, undefined],
     ['of a pod that is left alone', { images: '!denied', ...LEFT_ALONE }, 'left-alone'],
   ];
-  for (const [given, what, expected] of rows) {
-    it(`${given}: ${expected ?? 'asked'}`, () => {
-      expect(explained(what).images[0]?.notAsked).to.equal(expected);
-    });
-  }
+  for (const [given, what, expected] of rows)
+    it(`${given}: ${expected ?? 'asked'}`, () => expect(explained(what).images[0]?.notAsked).to.equal(expected));
 });
 
 describe('an explanation of how the architectures are narrowed', () => {
@@ -189,11 +183,8 @@ describe('an explanation names the state of the pod', () => {
     ['going', { metadata: GOING }, { state: 'deleting' }],
     ['of another system', { ...FILE, spec: { os: { name: 'windows' } } }, { os: 'windows' }],
   ];
-  for (const [given, what, expected] of rows) {
-    it(`${given}: ${JSON.stringify(expected)}`, () => {
-      expect(explained(what).pod).to.deep.include(expected);
-    });
-  }
+  for (const [given, what, expected] of rows)
+    it(`${given}: ${JSON.stringify(expected)}`, () => expect(explained(what).pod).to.deep.include(expected));
 });
 
 describe('an explanation by a policy', () => {
@@ -486,11 +477,9 @@ describe('a placed pod that fits no node', () => {
     ['a pod that runs, and is cordoned', { images: BOTH, spec: ON_AMD, nodes: [CORDONED] }, undefined],
     ['a pod that waits for its images', { images: '!denied', spec: ASKS_SSD }, undefined],
   ];
-  for (const [given, what, expected] of rows) {
-    it(`because of ${given}: ${expected ?? 'not said'}`, () => {
-      expect(explained(what).decision.blocked).to.equal(expected);
-    });
-  }
+  for (const [given, what, expected] of rows)
+    it(`because of ${given}: ${expected ?? 'not said'}`, () =>
+      expect(explained(what).decision.blocked).to.equal(expected));
 });
 
 describe('a bound pod', () => {

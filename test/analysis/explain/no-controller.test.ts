@@ -48,9 +48,8 @@ describe('the advice about the controller', () => {
       'archaware is not installed, so nothing is written: install it (docs/install.md), or remove what it left with archaware clean',
     ],
   ];
-  for (const [what, state, nodes, expected] of rows) {
+  for (const [what, state, nodes, expected] of rows)
     it(`is ${what}`, () => expect(adviseAway(state, nodes, settings())).to.equal(expected));
-  }
 
   const hands: [state: ControllerState | undefined, mode: 'taints' | 'observe', expected: string, away?: string][] = [
     [undefined, 'taints', 'acts'],

@@ -82,9 +82,7 @@ describe('the advice about node pools', () => {
     ['a cordon', [{ kind: 'unschedulable' }], false],
     ['a cordon and a taint of others', [{ kind: 'unschedulable' }, obstacle('gpu')], false],
   ];
-  for (const [what, obstacles, expected] of others) {
-    it(`${what} is ${expected ? '' : 'not '}the work of others alone`, () => {
-      expect(isKeptOffByOthers(obstacles, settings())).to.equal(expected);
-    });
-  }
+  for (const [what, obstacles, expected] of others)
+    it(`${what} is ${expected ? '' : 'not '}the work of others alone`, () =>
+      expect(isKeptOffByOthers(obstacles, settings())).to.equal(expected));
 });

@@ -144,9 +144,8 @@ describe('the verdict of an explanation', () => {
       ['not of a pod whose image failed here: that is newer', { images: '!not-found' }, false],
       ['not of a pod that has what it needs', { images: 'amd64', spec: tolerating('amd64') }, false],
     ];
-    for (const [given, what, isShown] of rows) {
+    for (const [given, what, isShown] of rows)
       it(given, () => expect(explained({ ...what, said: event }).said).to.deep.equal(isShown ? event : undefined));
-    }
   });
 
   it('has the time also for programs', () => {

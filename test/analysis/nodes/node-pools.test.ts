@@ -116,9 +116,8 @@ describe('the problems of a NodePool', () => {
     );
   });
 
-  it('is not reported for a NodePool that is being deleted', () => {
-    expect(readNodePool({ metadata: { name: 'a', deletionTimestamp: '2026-01-01T00:00:00Z' } })).to.equal(undefined);
-  });
+  it('is not reported for a NodePool that is being deleted', () =>
+    expect(readNodePool({ metadata: { name: 'a', deletionTimestamp: '2026-01-01T00:00:00Z' } })).to.equal(undefined));
 
   it('never throws, for any object', () => {
     const odd = { metadata: 1, spec: { template: { spec: { requirements: [1, { key: 2 }], taints: [null, {}] } } } };

@@ -83,11 +83,8 @@ describe('the steps for a NodePool', () => {
     ],
     ['is right', { architectures: ['arm64'], taints: [taint('arm64')] }, [right('a', 'arm64')]],
   ];
-  for (const [what, given, expected] of cases) {
-    it(`bring one in line that ${what}`, () => {
-      expect(afterSteps([pool('a', given)])).to.deep.equal(expected);
-    });
-  }
+  for (const [what, given, expected] of cases)
+    it(`bring one in line that ${what}`, () => expect(afterSteps([pool('a', given)])).to.deep.equal(expected));
 
   it('remove the taint in the mode affinity, and nothing else', () => {
     const given = { architectures: ['amd64', 'arm64'], taints: [others, taint('amd64')] };
@@ -138,9 +135,6 @@ describe('how many pods a pool could run', () => {
       none,
     ],
   ];
-  for (const [what, one, expected] of cases) {
-    it(`counts a pod ${what}`, () => {
-      expect(shares([one])).to.deep.equal(expected);
-    });
-  }
+  for (const [what, one, expected] of cases)
+    it(`counts a pod ${what}`, () => expect(shares([one])).to.deep.equal(expected));
 });

@@ -90,11 +90,7 @@ describe('the inventory of the report', () => {
     ],
     ['leaves out other kinds', [{ kind: 'Service', metadata: { name: 'web' } }], []],
   ];
-  for (const [title, objects, expected] of rows) {
-    it(title, () => {
-      expect(units(objects)).to.deep.equal(expected);
-    });
-  }
+  for (const [title, objects, expected] of rows) it(title, () => expect(units(objects)).to.deep.equal(expected));
 
   it('counts a pod once where a page of the list is sent again, and names 1,000 that wait', () => {
     const inventory = createInventory();

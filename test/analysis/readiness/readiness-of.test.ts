@@ -122,11 +122,8 @@ describe('verdicts of the report', () => {
       { settings: { policies: [LEGACY] } },
     ],
   ];
-  for (const [title, given, expected, world] of rows) {
-    it(title, () => {
-      expect(verdict(given, world)).to.deep.equal(expected);
-    });
-  }
+  for (const [title, given, expected, world] of rows)
+    it(title, () => expect(verdict(given, world)).to.deep.equal(expected));
 
   it('joins the parts of an owner that was not read to the worst', () => {
     const metadata = owned('SparkApplication', 'nightly', 'u1');

@@ -46,9 +46,8 @@ describe('the summary of the report', () => {
     ]);
   });
 
-  it('is complete where there is nothing to count', () => {
-    expect(report({ objects: [] }).summary.targets.arm64?.readyShare).to.equal(1);
-  });
+  it('is complete where there is nothing to count', () =>
+    expect(report({ objects: [] }).summary.targets.arm64?.readyShare).to.equal(1));
 
   it('says what an image blocks, alone and with others', () => {
     const { images } = report({ objects: SHOP, newerOf: (image) => (image === 'a-amd64' ? '2' : undefined) });

@@ -91,9 +91,8 @@ describe('the overview of workloads', () => {
     ['not in observe', [on('amd64', ON_AMD, { ...OBSERVE, ...asks('arm64') }), on('amd64', APART, OBSERVE)], NEVER],
     ['creates no Pending pods as a DaemonSet', [subject(hold('linux/s390x'), AGENT)], { nowhere: 1, pendingNow: 0 }],
   ];
-  for (const [what, subjects, counts] of rows) {
+  for (const [what, subjects, counts] of rows)
     it(what, () => expect(countsOf(overviewOf(subjects, CLUSTER))).to.deep.include(counts));
-  }
 
   const nodes: readonly (readonly [what: string, of: WorkloadSubject, expected: boolean])[] = [
     ['its node lacks the platform', on('arm64', place(['amd64'])), true],
@@ -104,9 +103,8 @@ describe('the overview of workloads', () => {
     ['no held image lacks it', on('amd64', hold('linux/amd64')), false],
     ['a held image is compatible', on('amd64', hold('linux/386')), false],
   ];
-  for (const [what, of, expected] of nodes) {
+  for (const [what, of, expected] of nodes)
     it(`${expected ? 'sees' : 'sees no'} wrong node: ${what}`, () => expect(isOnWrongNode(of)).to.equal(expected));
-  }
 
   it('is five lines', () => {
     const subjects = [
@@ -143,11 +141,9 @@ describe('the overview of workloads', () => {
     ['asks for what no node has', subject(OTHERS, asks('s390x')), `${ASKED}, and no node of the cluster has that`],
     ['is left alone', subject(skip('ignored')), 'it is labelled archaware.dev/ignore=true, and it tolerates no node'],
   ];
-  for (const [what, of, why] of reasons) {
-    it(`says why: ${what}: ${why || 'nothing'}`, () => {
-      expect(overviewOf([of], CLUSTER).map((workload) => workload.why)).to.deep.equal([why]);
-    });
-  }
+  for (const [what, of, why] of reasons)
+    it(`says why: ${what}: ${why || 'nothing'}`, () =>
+      expect(overviewOf([of], CLUSTER).map((workload) => workload.why)).to.deep.equal([why]));
 
   it('is sorted by kind, namespace and name, whatever the order of the pods', () => {
     const names = ['web', 'api', 'db'];
@@ -236,9 +232,8 @@ describe('a DaemonSet whose template archaware does not write', () => {
     ['needs no toleration in the mode affinity', { mode: 'affinity' }, []],
     ['is not decided yet', { decision: { kind: 'skip', reason: 'ignored' } }, []],
   ];
-  for (const [given, what, expected] of rows) {
+  for (const [given, what, expected] of rows)
     it(`${given}: ${expected.join() || 'not named'}`, () => expect(named(what)).to.deep.equal(expected));
-  }
 
   it('is named with what to do', () => {
     const note = otherDaemonSetNote({

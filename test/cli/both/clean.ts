@@ -216,9 +216,8 @@ export function describeClean(start: Start): void {
       });
       const least = { web: 5, store: 3, agent: 2 };
       while (!over) {
-        for (const app of ['web', 'store', 'agent'] as const) {
+        for (const app of ['web', 'store', 'agent'] as const)
           least[app] = Math.min(least[app], (await world.pods(ns, app)).filter(isReady).length);
-        }
       }
       const { code, removed, left } = await finished;
       expect([code, left]).to.deep.equal([0, []]);

@@ -113,9 +113,8 @@ export function describeWrongNode(start: Start): void {
       );
       await world.eventuallyEvent(namespace, 'WrongNode', /not evicted: its template names the node/);
       await world.eventuallyEvent(namespace, 'WrongNode', /not evicted: no node of amd64 would take another one/);
-      for (const app of ['tolerant', 'pinned', 'selective']) {
+      for (const app of ['tolerant', 'pinned', 'selective'])
         expect(uidOf(await onNode(app, 'arm64-1')), app).to.equal(uids.get(app));
-      }
     });
 
     it('have only an Event where nothing brings them back, and where a DaemonSet would do so on the same node', async () => {
@@ -131,14 +130,11 @@ export function describeWrongNode(start: Start): void {
     });
 
     it('are left alone, also by Events, where they are ignored, and where their containers run', async () => {
-      for (const app of ['ignored', 'runs']) {
-        expect(uidOf(await onNode(app, 'arm64-1'))).to.equal(uids.get(app));
-      }
+      for (const app of ['ignored', 'runs']) expect(uidOf(await onNode(app, 'arm64-1'))).to.equal(uids.get(app));
       const events = await world.list('Event', namespace);
       const regarding = events.filter((event) => at(event, 'reason') === 'WrongNode');
-      for (const app of ['ignored', 'runs']) {
+      for (const app of ['ignored', 'runs'])
         expect(regarding.map((event) => at(event, 'regarding', 'uid'))).not.to.include(uids.get(app));
-      }
     });
 
     it('show by an exec format error in their status, where their image claims to run there', async () => {

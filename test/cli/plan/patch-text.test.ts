@@ -104,7 +104,6 @@ describe('the text for a patch', () => {
       'example.com/gpu=true -example.com/old',
     ],
   ];
-  for (const [what, patch, kind, text] of rows) {
+  for (const [what, patch, kind, text] of rows)
     it(`${what}: ${text}`, () => expect(describePatch(patch, kind)).to.equal(text));
-  }
 });

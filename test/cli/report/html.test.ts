@@ -29,9 +29,8 @@ describe('the template html', () => {
     expect(written).to.equal(`<p title="${escaped}">${escaped}<i>1</i></p>`);
   });
 
-  it('shows control and format characters as escapes', () => {
-    expect(html`${'a\u0000\n\u202eb'}`.markup).to.equal('a\\u0000\\u000a\\u202eb');
-  });
+  it('shows control and format characters as escapes', () =>
+    expect(html`${'a\u0000\n\u202eb'}`.markup).to.equal('a\\u0000\\u000a\\u202eb'));
 });
 
 describe('report -o html', () => {
@@ -81,9 +80,8 @@ describe('report -o html', () => {
       '2 registry.example.com/ops/agent:3 linux/amd64 1 1 1 80 %',
       'denied: 401 Unauthorized',
       'its nodeSelector asks for disktype=ssd',
-    ]) {
+    ])
       expect(text).to.include(words);
-    }
   });
 
   it('allows its own style and script by their hashes, and nothing else', () => {

@@ -14,9 +14,7 @@ describe('newer tags', () => {
     ['1.0', [`1.${'9'.repeat(400)}`], []],
     ['main-3f2a', ['main-4'], []],
   ];
-  for (const [tag, tags, expected] of rows) {
-    it(`of ${tag} among ${tags.join(' ').slice(0, 60)} are ${expected.join(' ') || 'none'}`, () => {
-      expect(newerTags(tag, tags)).to.deep.equal(expected);
-    });
-  }
+  for (const [tag, tags, expected] of rows)
+    it(`of ${tag} among ${tags.join(' ').slice(0, 60)} are ${expected.join(' ') || 'none'}`, () =>
+      expect(newerTags(tag, tags)).to.deep.equal(expected));
 });

@@ -288,7 +288,6 @@ describe('the status for programs', () => {
     ],
     ['no word', { word: read(undefined) }, { written: null, pods: null, tooLarge: null, waiting: null }],
   ];
-  for (const [what, given, expected] of rows) {
+  for (const [what, given, expected] of rows)
     it(`has ${what}`, () => expect(statusOf(facts(given), [])).to.deep.include(expected));
-  }
 });

@@ -32,9 +32,8 @@ describe('the namespace in which status tests the webhook', () => {
       },
     ],
   ];
-  for (const [what, namespaces, expected, given] of rows) {
+  for (const [what, namespaces, expected, given] of rows)
     it(what, () => expect(namespaceToTest(namespaces, 'archaware', settings(given))).to.equal(expected));
-  }
 });
 
 describe('the configuration of the webhook', () => {
@@ -44,9 +43,7 @@ describe('the configuration of the webhook', () => {
     ['for DaemonSets only', [hook('daemonsets')], false],
     ['for nothing', [], false],
   ];
-  for (const [what, webhooks, expected] of rows) {
-    it(`${what} ${expected ? 'lets' : 'does not let'} a dry run of a pod test it`, () => {
-      expect(reviewsPods({ webhooks })).to.equal(expected);
-    });
-  }
+  for (const [what, webhooks, expected] of rows)
+    it(`${what} ${expected ? 'lets' : 'does not let'} a dry run of a pod test it`, () =>
+      expect(reviewsPods({ webhooks })).to.equal(expected));
 });

@@ -24,7 +24,6 @@ describe('the line of DaemonSets that wait to roll', () => {
     expect(order(line)).to.deep.equal(['kube-x/1', 'kube-x/2', 'a/1', 'b/1', 'a/2', 'b/2', 'a/3']);
   });
 
-  it('passes over namespaces that are stopped', () => {
-    expect(order(lineOf('a/1', 'kube-x/1', 'b/1'), (namespace) => namespace !== 'b')).to.deep.equal(['b/1']);
-  });
+  it('passes over namespaces that are stopped', () =>
+    expect(order(lineOf('a/1', 'kube-x/1', 'b/1'), (namespace) => namespace !== 'b')).to.deep.equal(['b/1']));
 });

@@ -14,9 +14,7 @@ describe('a change of a namespace', () => {
     ['its labels', { key: 'shop', before: namespace(), now: labelled }, true],
     ['its preference', { key: 'shop', before: namespace(), now: preferring }, true],
   ];
-  for (const [what, change, expected] of rows) {
-    it(`${expected ? 'calls' : 'does not call'} for other decisions: ${what}`, () => {
-      expect(changesPlacement(change)).to.equal(expected);
-    });
-  }
+  for (const [what, change, expected] of rows)
+    it(`${expected ? 'calls' : 'does not call'} for other decisions: ${what}`, () =>
+      expect(changesPlacement(change)).to.equal(expected));
 });

@@ -88,9 +88,8 @@ describe('the event of a pod', () => {
     const seen: boolean[] = [];
     world.webhook = (object) => {
       const shown = readPod({ ...object, metadata: { ...objectAt(object, 'metadata'), generation: 3 } });
-      for (const pod of [shown, { ...shown, tolerations: [] }, { ...shown, phase: 'Failed' }]) {
+      for (const pod of [shown, { ...shown, tolerations: [] }, { ...shown, phase: 'Failed' }])
         seen.push(controller.isUpToDate(KEY, pod));
-      }
       return object;
     };
     await run();

@@ -112,11 +112,8 @@ describe('the patch for the part of a pod that admission reads', () => {
     ['lists instead of objects', { metadata: [], spec: [], status: [] }],
     ['containers of another type', { spec: { containers: { image: 'both' }, volumes: 'x' } }],
   ];
-  for (const [given, object] of odd) {
-    it(`can be applied to ${given}`, () => {
-      expect(applied(object, admit(object))).to.be.an('object');
-    });
-  }
+  for (const [given, object] of odd)
+    it(`can be applied to ${given}`, () => expect(applied(object, admit(object))).to.be.an('object'));
 });
 
 describe('the key of an admission', () => {

@@ -61,11 +61,9 @@ describe('a new Job that waits in a queue of Kueue', () => {
     ['both', 'arch In arm64; tolerates arm64'],
     ['observe', ''],
   ];
-  for (const [mode, expected] of modes) {
-    it(`gets in its template what the mode ${mode} gives to its pods: ${expected || 'nothing'}`, () => {
-      expect(said(admitted(job(), mode))).to.equal(expected);
-    });
-  }
+  for (const [mode, expected] of modes)
+    it(`gets in its template what the mode ${mode} gives to its pods: ${expected || 'nothing'}`, () =>
+      expect(said(admitted(job(), mode))).to.equal(expected));
 
   const FIRST = 'arch In arm64; tolerates arm64';
   const rows: readonly [given: string, given: Given, expected: string, more?: Partial<Settings>][] = [
@@ -85,11 +83,9 @@ describe('a new Job that waits in a queue of Kueue', () => {
     ['a template with that label', { template: { labels: { 'archaware.dev/ignore': 'true' } } }, ''],
     ['a namespace that is excluded', {}, '', { excludeNamespaces: ['te*'] }],
   ];
-  for (const [given, of, expected, more] of rows) {
-    it(`with ${given}: ${expected || 'is left alone'}`, () => {
-      expect(said(admitted(job(of), 'both', more))).to.equal(expected);
-    });
-  }
+  for (const [given, of, expected, more] of rows)
+    it(`with ${given}: ${expected || 'is left alone'}`, () =>
+      expect(said(admitted(job(of), 'both', more))).to.equal(expected));
 
   it('keeps everything else, and a second review adds nothing', () => {
     const { patch, after } = admitted(job());

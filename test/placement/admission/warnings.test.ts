@@ -83,11 +83,8 @@ function warned([, given, , { before, settings: changed = {}, labels } = {}]: Ro
 }
 
 describe('the warnings for the author of a workload', () => {
-  for (const row of rows) {
-    it(`${row[0]}: ${row[2].join('; ') || 'none'}`, () => {
-      expect(warned(row)).to.deep.equal(row[2]);
-    });
-  }
+  for (const row of rows)
+    it(`${row[0]}: ${row[2].join('; ') || 'none'}`, () => expect(warned(row)).to.deep.equal(row[2]));
 
   it('are three at most, and short', () => {
     const names = Array.from({ length: 9 }, (_, index) => `${'x'.repeat(300)}${index}\u001b[31m`);

@@ -33,9 +33,8 @@ describe('a DaemonSet wants a pod on a node', () => {
       { taints: [{ key: 'node.cloudprovider.kubernetes.io/uninitialized', effect: 'NoSchedule' }] },
     ],
   ];
-  for (const [what, wants, spec, given] of rows) {
+  for (const [what, wants, spec, given] of rows)
     it(`${what}: ${wants}`, () => expect(wantsPodOn(daemonSet(spec), node(given), KEY)).to.equal(wants));
-  }
 });
 
 describe('the taint cuts a DaemonSet off', () => {
@@ -55,14 +54,12 @@ describe('the taint cuts a DaemonSet off', () => {
     ['that does not want the node', false, { nodeSelector: { pool: 'a' } }, ['amd64'], {}],
     ['where the taint is only a preference', false, {}, ['amd64'], { effect: 'PreferNoSchedule' }],
   ];
-  for (const [what, is, spec, architectures, given] of rows) {
+  for (const [what, is, spec, architectures, given] of rows)
     it(`${what}: ${is}`, () =>
       expect(isCutOff(daemonSet(spec), architectures, node(), { ...taints, ...given })).to.equal(is));
-  }
 
-  it('not from a node whose architecture is not known', () => {
-    expect(isCutOff(daemonSet(), undefined, node({ architecture: '' }), taints)).to.equal(false);
-  });
+  it('not from a node whose architecture is not known', () =>
+    expect(isCutOff(daemonSet(), undefined, node({ architecture: '' }), taints)).to.equal(false));
 });
 
 describe('the nodes of a DaemonSet', () => {

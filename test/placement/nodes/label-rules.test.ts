@@ -35,18 +35,14 @@ describe('the lines of a label rule', () => {
     ['the longest name and value', `${DOMAIN}/${LONG}=${LONG}`, [`${DOMAIN}/${LONG}=${LONG}`]],
     ['names that JavaScript knows', 'constructor\n__proto__a', ['constructor']],
   ];
-  for (const [given, text, expected] of rows) {
-    it(`are read: ${given}`, () => {
-      expect(texts(text)).to.deep.equal(expected);
-    });
-  }
+  for (const [given, text, expected] of rows)
+    it(`are read: ${given}`, () => expect(texts(text)).to.deep.equal(expected));
 
-  it('are counted from 1', () => {
+  it('are counted from 1', () =>
     expect(parseRule('# x\r\na\n\nb=c').conditions).to.deep.equal([
       { key: 'a', operator: 'has', value: '', line: 2 },
       { key: 'b', operator: 'is', value: 'c', line: 4 },
-    ]);
-  });
+    ]));
 
   const refused: [given: string, text: string, lines?: readonly number[]][] = [
     ['two keys', 'a b'],
@@ -74,11 +70,8 @@ describe('the lines of a label rule', () => {
     ['a null byte', 'a\u0000'],
     ['a good line between two bad ones', 'a b\nc\n\nd e', [1, 4]],
   ];
-  for (const [given, text, lines = [1]] of refused) {
-    it(`are refused: ${given}`, () => {
-      expect(parseRule(text).problems.map(({ line }) => line)).to.deep.equal(lines);
-    });
-  }
+  for (const [given, text, lines = [1]] of refused)
+    it(`are refused: ${given}`, () => expect(parseRule(text).problems.map(({ line }) => line)).to.deep.equal(lines));
 
   it('are escaped and cut in error messages', () => {
     const [problem] = parseRule(`\u001B[31m${'x'.repeat(100_000)}`).problems;
@@ -94,9 +87,12 @@ describe('the rules of a directory', () => {
     return { order: rules.rules.map(({ label }) => label), refused: [...rules.refused].sort(), problems };
   };
 
-  it('are those of its files', () => {
-    expect(read(file('a/x', 'k'), file('a/y', ''))).to.deep.equal({ order: ['a/x', 'a/y'], refused: [], problems: [] });
-  });
+  it('are those of its files', () =>
+    expect(read(file('a/x', 'k'), file('a/y', ''))).to.deep.equal({
+      order: ['a/x', 'a/y'],
+      refused: [],
+      problems: [],
+    }));
 
   it('leave out refused files, with file and line, and have every other', () => {
     const found = read(
@@ -141,12 +137,11 @@ describe('the rules of a directory', () => {
     });
   }
 
-  it('name the line of a cycle', () => {
+  it('name the line of a cycle', () =>
     expect(read(file('a/x', 'k\na/y'), file('a/y', '!a/x')).problems).to.deep.equal([
       'dir/a/x:2: a/y is itself decided by a/x; expected no rule that depends on itself',
       'dir/a/y:1: a/x is itself decided by a/y; expected no rule that depends on itself',
-    ]);
-  });
+    ]));
 
   it('may form a long chain', () => {
     const count = 5_000;
@@ -172,9 +167,7 @@ describe('the key of a label', () => {
     ['a b', false, false],
     ['a\n', false, false],
   ];
-  for (const [key, valid, reserved] of rows) {
-    it(`${JSON.stringify(key)} is ${valid ? 'valid' : 'refused'}${reserved ? ' and reserved' : ''}`, () => {
-      expect([isLabelKey(key), isReservedKey(key)]).to.deep.equal([valid, reserved]);
-    });
-  }
+  for (const [key, valid, reserved] of rows)
+    it(`${JSON.stringify(key)} is ${valid ? 'valid' : 'refused'}${reserved ? ' and reserved' : ''}`, () =>
+      expect([isLabelKey(key), isReservedKey(key)]).to.deep.equal([valid, reserved]));
 });

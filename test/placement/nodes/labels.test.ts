@@ -117,11 +117,10 @@ describe('the labels of a node', () => {
     });
   }
 
-  it('are reported with what to do', () => {
+  it('are reported with what to do', () =>
     expect(labelConflictNote({ label: 'a/b', value: 'v' })).to.match(
       /^label a\/b=v was set by another writer, so archaware does not change it/,
-    );
-  });
+    ));
 });
 
 describe('the decision for a node with labels', () => {

@@ -212,11 +212,9 @@ describe("the record of archaware's taints and labels on a node", () => {
   });
 
   const lists = ['{"taints":[{}]}', '{"taints":["a:b"]}', '{"labels":{"a/b":"true"}}', '{"labels":"a/b"}'];
-  for (const garbage of ['', 'null', '1', '"x"', '[]', '{}', '{', ...lists]) {
-    it(`counts as empty if it is ${garbage || 'empty'}`, () => {
-      expect(readManaged(garbage)).to.deep.equal({ taints: [], labels: [] });
-    });
-  }
+  for (const garbage of ['', 'null', '1', '"x"', '[]', '{}', '{', ...lists])
+    it(`counts as empty if it is ${garbage || 'empty'}`, () =>
+      expect(readManaged(garbage)).to.deep.equal({ taints: [], labels: [] }));
 });
 
 describe('a taint with the configured key and effect', () => {
@@ -262,9 +260,7 @@ describe('two readings of a node', () => {
     ['not ready', { status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } }, false],
     ['another architecture', { status: { nodeInfo: { architecture: 'amd64' } } }, false],
   ];
-  for (const [what, change, isSame] of rows) {
-    it(`${isSame ? 'are the same' : 'differ'} with ${what}`, () => {
-      expect(isSameNode(read(change), read({}))).to.equal(isSame);
-    });
-  }
+  for (const [what, change, isSame] of rows)
+    it(`${isSame ? 'are the same' : 'differ'} with ${what}`, () =>
+      expect(isSameNode(read(change), read({}))).to.equal(isSame));
 });

@@ -77,12 +77,10 @@ describe("the cluster's architectures at one moment", () => {
     node({ architecture: 'evil-1' }),
     node({ architecture: 'riscv64', deleting: true }),
   ];
-  it('are those that count, sorted, without duplicates', () => {
-    expect(architecturesOf(nodes)).to.deep.equal(['amd64', 'arm64', 'ppc64le']);
-  });
-  it('are fewer than those that nodes report', () => {
-    expect(reportedBy(nodes)).to.deep.equal(['amd64', 'arm64', 'evil-1', 'ppc64le', 's390x']);
-  });
+  it('are those that count, sorted, without duplicates', () =>
+    expect(architecturesOf(nodes)).to.deep.equal(['amd64', 'arm64', 'ppc64le']));
+  it('are fewer than those that nodes report', () =>
+    expect(reportedBy(nodes)).to.deep.equal(['amd64', 'arm64', 'evil-1', 'ppc64le', 's390x']));
 });
 
 describe('a node that is not ready', () => {
@@ -100,11 +98,9 @@ describe('a node that is not ready', () => {
     ['it reported no architecture', { ready: false, architecture: '' }, [], true, false],
     ['it is ready after all', {}, [], true, false],
   ];
-  for (const [given, what, counting, isNeeded, waits] of rows) {
-    it(`${waits ? 'waits for its taint' : 'gets its taint'} if ${given}`, () => {
-      expect(waitsToBeReady(node(what), counting, () => isNeeded)).to.equal(waits);
-    });
-  }
+  for (const [given, what, counting, isNeeded, waits] of rows)
+    it(`${waits ? 'waits for its taint' : 'gets its taint'} if ${given}`, () =>
+      expect(waitsToBeReady(node(what), counting, () => isNeeded)).to.equal(waits));
 });
 
 describe('daemon pods', () => {
@@ -142,7 +138,6 @@ describe('the note about a changed architecture', () => {
       else expect(note).to.equal(undefined);
     });
   }
-  it('is not written for another node of the same name', () => {
-    expect(architectureChangeNote(node({ uid: 'a' }), node({ uid: 'b', architecture: 'amd64' }))).to.equal(undefined);
-  });
+  it('is not written for another node of the same name', () =>
+    expect(architectureChangeNote(node({ uid: 'a' }), node({ uid: 'b', architecture: 'amd64' }))).to.equal(undefined));
 });

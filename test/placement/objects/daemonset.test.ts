@@ -196,9 +196,8 @@ describe("the record of archaware's tolerations", () => {
   ];
   for (const [annotation, expected = ''] of rows) {
     const text = typeof annotation === 'string' ? annotation : JSON.stringify(annotation);
-    it(`reads ${text} as ${expected || 'nothing'}`, () => {
-      expect(readRecord(text).tolerations).to.deep.equal(words(expected).map((each) => toleration(each)));
-    });
+    it(`reads ${text} as ${expected || 'nothing'}`, () =>
+      expect(readRecord(text).tolerations).to.deep.equal(words(expected).map((each) => toleration(each))));
   }
 });
 

@@ -98,11 +98,9 @@ describe('reading a pod', () => {
     ],
     [{ schedulingGates: 'x' }, undefined],
   ];
-  for (const [spec, expected] of gated) {
-    it(`takes what may be narrowed of a pod with the gates ${JSON.stringify(spec.schedulingGates)}`, () => {
-      expect(readPod({ spec }).gated).to.deep.equal(expected);
-    });
-  }
+  for (const [spec, expected] of gated)
+    it(`takes what may be narrowed of a pod with the gates ${JSON.stringify(spec.schedulingGates)}`, () =>
+      expect(readPod({ spec }).gated).to.deep.equal(expected));
 
   it('distinguishes an absent list of tolerations from an empty one', () => {
     expect(readPod({}).tolerations).to.equal(undefined);
@@ -138,11 +136,8 @@ describe('reading a pod', () => {
     // A preference does not count.
     [{ affinity: prefers('os In windows') }, 'linux'],
   ];
-  for (const [spec, expected] of os) {
-    it(`takes ${JSON.stringify(spec)} for ${expected}`, () => {
-      expect(readPod({ spec }).runtime.os).to.equal(expected);
-    });
-  }
+  for (const [spec, expected] of os)
+    it(`takes ${JSON.stringify(spec)} for ${expected}`, () => expect(readPod({ spec }).runtime.os).to.equal(expected));
 
   it('keeps labels with the names of built-in properties', () => {
     const { labels } = readPod({ metadata: JSON.parse('{"labels": {"__proto__": "x", "constructor": "y", "n": 1}}') });
@@ -232,9 +227,10 @@ describe('malformed objects', () => {
     });
   }
 
-  it('are left out of a list if they are not objects', () => {
-    expect(readPod({ spec: { tolerations: [null, 'x', [], { key: 'k' }] } }).tolerations).to.deep.equal([{ key: 'k' }]);
-  });
+  it('are left out of a list if they are not objects', () =>
+    expect(readPod({ spec: { tolerations: [null, 'x', [], { key: 'k' }] } }).tolerations).to.deep.equal([
+      { key: 'k' },
+    ]));
 
   it('has each image once for each pull policy, and no name that is too long', () => {
     const read = (...images: string[]) => {

@@ -27,11 +27,8 @@ describe('the requests of a pod', () => {
     [null, 0],
     [{}, 0],
   ];
-  for (const [value, expected] of quantities) {
-    it(`reads ${JSON.stringify(value)} as ${expected}`, () => {
-      expect(readQuantity(value)).to.equal(expected);
-    });
-  }
+  for (const [value, expected] of quantities)
+    it(`reads ${JSON.stringify(value)} as ${expected}`, () => expect(readQuantity(value)).to.equal(expected));
 
   const specs: readonly (readonly [title: string, spec: JsonObject, cpu: number])[] = [
     ['nothing', {}, 0],
@@ -46,11 +43,8 @@ describe('the requests of a pod', () => {
     ['overhead', { containers: [wants('1')], overhead: { cpu: '250m' } }, 1.25],
     ["the pod's own request", { containers: [wants('1'), wants('1')], resources: { requests: { cpu: '5' } } }, 5],
   ];
-  for (const [title, spec, cpu] of specs) {
-    it(`counts ${title}`, () => {
-      expect(requestsOf(spec)).to.deep.equal({ cpu, memory: 0 });
-    });
-  }
+  for (const [title, spec, cpu] of specs)
+    it(`counts ${title}`, () => expect(requestsOf(spec)).to.deep.equal({ cpu, memory: 0 }));
 });
 
 describe('the wanted number of pods', () => {
@@ -69,9 +63,6 @@ describe('the wanted number of pods', () => {
     ['a suspended CronJob', 'CronJob', { spec: { suspend: true } }, 0],
     ['a pod', 'Pod', {}, 1],
   ];
-  for (const [title, kind, object, expected] of rows) {
-    it(`of ${title} is ${expected}`, () => {
-      expect(wantedReplicas(kind, object)).to.equal(expected);
-    });
-  }
+  for (const [title, kind, object, expected] of rows)
+    it(`of ${title} is ${expected}`, () => expect(wantedReplicas(kind, object)).to.equal(expected));
 });

@@ -16,10 +16,9 @@ describe('what a record says of a rollout', () => {
     ['', 7, undefined],
     [undefined, 7, undefined],
   ];
-  for (const [entry, generation, meaning] of rows) {
+  for (const [entry, generation, meaning] of rows)
     it(`"${entry}" at generation ${generation}: ${meaning ?? 'nothing'}`, () =>
       expect(rolloutOf(entry, generation)).to.equal(meaning));
-  }
 
   it('is written before the tolerations, and taken out again', () => {
     const record = '{"images":["a"],"subject":"1","tolerations":[]}';
@@ -29,7 +28,6 @@ describe('what a record says of a rollout', () => {
     expect([withRollout('[]', awaited(7)), withRollout(undefined, awaited(7))]).to.deep.equal(['[]', undefined]);
   });
 
-  it('keeps a record without tolerations if the change was taken back', () => {
-    expect([takenBack(7), awaited(7), undefined].map(keepsRecord)).to.deep.equal([true, false, false]);
-  });
+  it('keeps a record without tolerations if the change was taken back', () =>
+    expect([takenBack(7), awaited(7), undefined].map(keepsRecord)).to.deep.equal([true, false, false]));
 });

@@ -52,9 +52,8 @@ describe('an update that drops the tolerations of a DaemonSet, to see whether th
 
   it('fails where the DaemonSet has changed', () => {
     const [probe] = probesOf([daemonSetOf()]);
-    for (const changed of [{ tolerations: [AMD64, ARM64] }, { recorded: record(AMD64) }]) {
+    for (const changed of [{ tolerations: [AMD64, ARM64] }, { recorded: record(AMD64) }])
       expect(() => jsonPatch(daemonSetOf(changed), JSON.stringify(probe?.patch))).to.throw();
-    }
   });
 
   const rows: readonly (readonly [what: string, given: Given, settings?: Partial<Settings>])[] = [
@@ -70,11 +69,9 @@ describe('an update that drops the tolerations of a DaemonSet, to see whether th
     ['is left to others by the configuration', {}, { daemonSets: 'ignore' }],
     ['needs no tolerations in this mode', {}, { mode: 'affinity' }],
   ];
-  for (const [what, given, changed] of rows) {
-    it(`is not made of a DaemonSet that ${what}`, () => {
-      expect(probesOf([daemonSetOf(given)], changed)).to.deep.equal([]);
-    });
-  }
+  for (const [what, given, changed] of rows)
+    it(`is not made of a DaemonSet that ${what}`, () =>
+      expect(probesOf([daemonSetOf(given)], changed)).to.deep.equal([]));
 
   it('is not made of a DaemonSet in a namespace that archaware ignores, or that is not listed yet', () => {
     expect(probesOf([daemonSetOf()], {}, { 'archaware.dev/ignore': 'true' })).to.deep.equal([]);
@@ -117,13 +114,10 @@ describe('the answer to such an update', () => {
     ['lacks the record, so that the tolerations would count as those of the author', { recorded: undefined }, false],
     ['tolerates the taint in another way', { tolerations: [{ operator: 'Exists' }] }, true],
   ];
-  for (const [what, given, kept] of answers) {
-    it(`${kept ? 'shows' : 'does not show'} that they come back if it ${what}`, () => {
-      expect(probe !== undefined && isKept(daemonSetOf(given), probe)).to.equal(kept);
-    });
-  }
+  for (const [what, given, kept] of answers)
+    it(`${kept ? 'shows' : 'does not show'} that they come back if it ${what}`, () =>
+      expect(probe !== undefined && isKept(daemonSetOf(given), probe)).to.equal(kept));
 
-  it('that is no DaemonSet does not show it', () => {
-    expect(probe !== undefined && isKept(objectAt({}, 'none'), probe)).to.equal(false);
-  });
+  it('that is no DaemonSet does not show it', () =>
+    expect(probe !== undefined && isKept(objectAt({}, 'none'), probe)).to.equal(false));
 });

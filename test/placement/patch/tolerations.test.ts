@@ -32,11 +32,10 @@ describe('a toleration', () => {
     });
   }
 
-  it('without a value tolerates a taint without a value', () => {
+  it('without a value tolerates a taint without a value', () =>
     expect(tolerates({ key: 'gpu', effect: 'NoSchedule' }, { key: 'gpu', value: '', effect: 'NoSchedule' })).to.equal(
       true,
-    );
-  });
+    ));
 });
 
 describe('what a pod lacks', () => {

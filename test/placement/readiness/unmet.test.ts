@@ -15,12 +15,10 @@ describe('labels that state facts', () => {
     `${name}.kubernetes.io/region`,
   ]);
   const others = ['topology.ebs.csi.aws.com/zone', 'feature.node.kubernetes.io/cpu-cpuid.AVX2'];
-  for (const label of [...kubernetes, ...beta, ...node, ...places, ...others]) {
+  for (const label of [...kubernetes, ...beta, ...node, ...places, ...others])
     it(`${label} does`, () => expect(isFact(label)).to.equal(true));
-  }
-  for (const label of 'disk example.com/pool node-role.kubernetes.io/gpu kubernetes.io/arches xtopology.a'.split(' ')) {
+  for (const label of 'disk example.com/pool node-role.kubernetes.io/gpu kubernetes.io/arches xtopology.a'.split(' '))
     it(`${label} does not`, () => expect(isFact(label)).to.equal(false));
-  }
 });
 
 describe('the demands that a node does not meet', () => {
@@ -44,9 +42,7 @@ describe('the demands that a node does not meet', () => {
       ['disk In (ssd)'],
     ],
   ];
-  for (const [given, spec, expected] of rows) {
-    it(`${given}: ${expected.join('; ') || 'nothing'}`, () => {
-      expect(unmetBy(readDemands(spec), node).map(({ text }) => text)).to.deep.equal(expected);
-    });
-  }
+  for (const [given, spec, expected] of rows)
+    it(`${given}: ${expected.join('; ') || 'nothing'}`, () =>
+      expect(unmetBy(readDemands(spec), node).map(({ text }) => text)).to.deep.equal(expected));
 });

@@ -107,9 +107,8 @@ describe('a change of which nothing shows that it is let in', () => {
     ['nobody waits for it', false, { updated: 0 }, { isAwaited: false }, MINUTE],
     ['its author changed it', false, { generation: 3, updated: 0 }, {}, MINUTE],
   ];
-  for (const [what, is, given, rollout, now] of rows) {
+  for (const [what, is, given, rollout, now] of rows)
     it(`${what}: ${is}`, () => expect(isUnproven({ ...BEGUN, ...rollout }, daemonSet(given), now)).to.equal(is));
-  }
 });
 
 describe('the rollout that a record names', () => {
@@ -134,10 +133,9 @@ describe('the rollout that a record names', () => {
     ['at a time that nobody knows', {}, 0, 0],
     ['in the future, by another clock', { entry: written(-60) }, 0, 0],
   ];
-  for (const [what, more, begun, progress] of rows) {
+  for (const [what, more, begun, progress] of rows)
     it(`begins when archaware wrote to it: ${what}`, () =>
       expect(ages(recorded('awaited 2', more))).to.deep.equal([begun, progress]));
-  }
 
   it('is awaited or taken back at the generation that it names, and none otherwise', () => {
     const kinds = (subject: DaemonSet) => {

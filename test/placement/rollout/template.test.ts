@@ -81,13 +81,11 @@ const taken = (name: string, rollout: string | undefined, generation = 3) => {
 };
 
 describe('the note about changes of templates that were taken back', () => {
-  it('names their DaemonSets, and says what to do', () => {
+  it('names their DaemonSets, and says what to do', () =>
     expect(takenBackNote([taken('b', 'back 3'), taken('c', undefined), taken('a', 'back 3')])).to.match(
       /^2 DaemonSets stay without .* \(shop\/a, shop\/b\); allow the tolerations, then run kubectl rollout restart/,
-    );
-  });
+    ));
 
-  it('is absent without any, and once their authors have changed them', () => {
-    expect(takenBackNote([taken('a', 'awaited 3'), taken('b', 'back 3', 4)])).to.equal(undefined);
-  });
+  it('is absent without any, and once their authors have changed them', () =>
+    expect(takenBackNote([taken('a', 'awaited 3'), taken('b', 'back 3', 4)])).to.equal(undefined));
 });

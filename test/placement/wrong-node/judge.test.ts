@@ -172,9 +172,8 @@ describe('a pod on a node of arm64', () => {
     expect([pod.broken, pulled.pending, pulled.unknown]).to.deep.equal([undefined, [], []]);
   });
 
-  it('whose author stated its architectures causes no lookup', () => {
-    expect(find({ ...one('format', AMD, AMD), statement: 'all' }).asked).to.deep.equal([]);
-  });
+  it('whose author stated its architectures causes no lookup', () =>
+    expect(find({ ...one('format', AMD, AMD), statement: 'all' }).asked).to.deep.equal([]));
 
   it('lists pending and failed lookups, of tags and of digests', () => {
     const { tags, pulled } = find({
