@@ -13,12 +13,7 @@ const DONE = {
 type Ledger = ReturnType<typeof createLedger>;
 
 describe('what clean says first', () => {
-  const rows: readonly (readonly [
-    what: string,
-    work: Partial<typeof DONE>,
-    fill: (ledger: Ledger) => void,
-    says: string,
-  ])[] = [
+  const rows: [what: string, work: Partial<typeof DONE>, fill: (ledger: Ledger) => void, says: string][] = [
     ['all is removed', {}, (ledger) => ledger.removed('nodes', NODE), '✓ Nothing of archaware is left.'],
     [
       'pods are kept, listed or not',

@@ -7,12 +7,7 @@ import { productForAll, workload } from '../support/product.ts';
 const CODES = /\u001b\[\d+m/g;
 
 describe('colors', () => {
-  const rows: readonly (readonly [
-    asked: string,
-    columns: number | undefined,
-    environment: Record<string, string>,
-    is: boolean,
-  ])[] = [
+  const rows: [asked: string, columns: number | undefined, environment: Record<string, string>, is: boolean][] = [
     ['auto', 80, {}, true],
     ['auto', undefined, {}, false],
     ['auto', 80, { NO_COLOR: '1' }, false],
