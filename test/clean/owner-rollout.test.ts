@@ -2,13 +2,7 @@ import { expect } from 'chai';
 import { type RolledKind, readOwnerRollout } from '../../src/clean/owner-rollout.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 
-const DONE: JsonObject = {
-  observedGeneration: 2,
-  replicas: 3,
-  updatedReplicas: 3,
-  availableReplicas: 3,
-  readyReplicas: 3,
-};
+const DONE = { observedGeneration: 2, replicas: 3, updatedReplicas: 3, availableReplicas: 3, readyReplicas: 3 };
 
 const THREE = { replicas: 3 };
 const partitioned = (partition: number) => ({

@@ -101,15 +101,9 @@ describe('the policy of a pod', () => {
     [[policy('not-its-label', { namespaceSelector: 'app=web' })], undefined],
     [[policy('pod', { podSelector: 'app=web' })], 'pod'],
     [[policy('pod', { podSelector: 'app!=web' })], undefined],
-    [
-      [policy('every-part', { namespaces: ['team-a'], namespaceSelector: 'tier', podSelector: 'app=web' })],
-      'every-part',
-    ],
+    [[policy('whole', { namespaces: ['team-a'], namespaceSelector: 'tier', podSelector: 'app=web' })], 'whole'],
     [[policy('not-the-name', { namespaces: ['b'], namespaceSelector: 'tier', podSelector: 'app' })], undefined],
-    [
-      [policy('not-the-namespace', { namespaces: ['team-a'], namespaceSelector: '!tier', podSelector: 'app' })],
-      undefined,
-    ],
+    [[policy('elsewhere', { namespaces: ['team-a'], namespaceSelector: '!tier', podSelector: 'app' })], undefined],
     [[policy('not-the-pod', { namespaces: ['team-a'], namespaceSelector: 'tier', podSelector: '!app' })], undefined],
     [[policy('first'), policy('second')], 'first'],
     [[policy('first', { namespaces: ['b'] }), policy('second', { podSelector: 'app' }), policy('third')], 'second'],

@@ -27,6 +27,7 @@ const SYSTEM = { namespace: { name: 'kube-system', labels: {} } };
 const NEVER = { spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }] } };
 const APART = { images: 'amd64 arm64' };
 const AFFINITY = { mode: 'affinity' } as const;
+const OTHER_OS = 'or change the operating system that the pod asks for';
 const TOLERATES_ALL = { tolerations: [{ operator: 'Exists' }] };
 const ASKS_ARM = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
 const stating = (architectures: string) => ({
@@ -421,15 +422,12 @@ describe('the advice', () => {
       deployed('windows/amd64', { nodeSelector: { 'kubernetes.io/os': 'windows' } }, [
         node('n', 'amd64', {}, { 'kubernetes.io/os': 'linux' }),
       ]),
-      [
-        'no node runs windows: add a node with windows on amd64',
-        'or change the operating system that the pod asks for',
-      ],
+      ['no node runs windows: add a node with windows on amd64', OTHER_OS],
     ],
     [
       'no build of an image for Windows if no node runs Windows',
       { ...FILE, images: 'windows/amd64 windows/arm64', spec: { os: { name: 'windows' } } },
-      ['no node runs windows: add a node with windows', 'or change the operating system that the pod asks for'],
+      ['no node runs windows: add a node with windows', OTHER_OS],
     ],
     [
       'a node of the wrong architecture that is asked for by its name',

@@ -91,11 +91,7 @@ describe('the verdict of an explanation', () => {
       { images: BOTH, settings: { schedulable: ['s390x'] } },
       `held: it is held, because ${PART} within architectures.schedulable (s390x)`,
     ],
-    [
-      'it only observes',
-      { ...APART, settings: { mode: 'observe' } },
-      `held: it is not held in the mode observe, but ${PART}`,
-    ],
+    ['observes', { ...APART, settings: { mode: 'observe' } }, `held: it is not held in the mode observe, but ${PART}`],
     ['asks for another', { images: 'amd64', spec: ASKS }, `${NOWHERE} the pod asks for arm64, its image is amd64 only`],
     [
       'it asks for what no node has, and its image sets no limit',

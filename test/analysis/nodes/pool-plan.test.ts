@@ -114,11 +114,7 @@ describe('how many pods a pool could run', () => {
     ['for amd64', pod(['amd64']), ['EKS node group old 1/1', 'NodePool arm 0/1', 'NodePool both 1/1']],
     ['for arm64', pod(['arm64']), ['EKS node group old 0/1', 'NodePool arm 1/1', 'NodePool both 1/1']],
     ['whose images are not known', pod([]), none],
-    [
-      'that archaware leaves alone, so it has no toleration',
-      pod(undefined),
-      ['EKS node group old 1/1', 'NodePool arm 0/1', 'NodePool both 1/1'],
-    ],
+    ['left alone by archaware', pod(undefined), ['EKS node group old 1/1', 'NodePool arm 0/1', 'NodePool both 1/1']],
     [
       'for a zone, which is chosen with the node',
       pod(['arm64'], { nodeSelector: { 'topology.kubernetes.io/zone': 'a' } }),

@@ -66,11 +66,7 @@ describe('the inventory of the report', () => {
       ['CronJob nightly: 1 in 1'],
     ],
     ['names an unread one after the owner of its ReplicaSet', [replicaSet, ofReplicaSet], ['Deployment web: 2 in 1']],
-    [
-      'counts the ReplicaSets of an owner that was not read, without old revisions',
-      [ofRollout(1, 0), ofRollout(2, 4)],
-      ['Rollout api: 4 in 1'],
-    ],
+    ['counts ReplicaSets of an unread owner, no old ones', [ofRollout(1, 0), ofRollout(2, 4)], ['Rollout api: 4 in 1']],
     ['takes daemon pods of several nodes for one template', ['a', 'b'].map(daemonOn), ['DaemonSet agent: 2 in 1']],
     [
       'keeps a StatefulSet that an operator owns',

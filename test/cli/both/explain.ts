@@ -68,11 +68,7 @@ export function describeExplain(start: Start): void {
     it("of a pod that waits for an image: the time of the controller's Event, for a user who may list Events", async () => {
       const image = `${world.registry.host}/nothing/here:1`;
       await world.create(pod(namespace, 'lost', { images: [image] }));
-      const note = await world.eventuallyEvent(
-        namespace,
-        'ImageUnresolvable',
-        /the pod starts by itself at .* at the latest$/,
-      );
+      const note = await world.eventuallyEvent(namespace, 'ImageUnresolvable', /starts by itself at .* at the latest$/);
       const [time = '?'] = /\d\d:\d\d:\d\d UTC/.exec(note) ?? [];
       const flags = ['--kubeconfig', world.cluster.kubeconfig];
       const { stdout, stderr } = await world.command(['explain', `${namespace}/lost`, ...flags]);
@@ -109,7 +105,7 @@ export function describeExplain(start: Start): void {
       const controller = await world.run(['--architectures.schedulable', excluded]);
       await world.eventually('it to lead', () => leads(controller));
       await world.eventually(
-        'both pods to be found',
+        'both to be found',
         async () => (await controller.metric('archaware_wrong_node_pods')) === 2,
       );
       const told = (await world.list('Event', namespace)).filter((event) => at(event, 'reason') === 'WrongNode');

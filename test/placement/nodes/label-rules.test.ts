@@ -97,14 +97,14 @@ describe('the rules of a directory', () => {
   it('leave out refused files, with file and line, and have every other', () => {
     const found = read(
       file('a/x', 'k\nk k'),
-      { label: 'a/y', file: 'dir/a/y', problem: 'is not a file' },
+      { label: 'a/y', file: 'dir/a/y', problem: 'is no file' },
       file('b/z', 'k'),
     );
     expect(found.order).to.deep.equal(['b/z']);
     expect(found.refused).to.deep.equal(['a/x', 'a/y']);
     expect(found.problems).to.deep.equal([
       'dir/a/x:2: got "k k", expected the label of a node as key, key=value, key!=value or !key',
-      'dir/a/y: is not a file',
+      'dir/a/y: is no file',
     ]);
   });
 
