@@ -62,8 +62,9 @@ describe('clean, while something fails', () => {
       [/\/api\/v1\/pods\?/, { status: 503, headers: { 'retry-after': '1' } }],
       [/daemonsets\?/, { reset: true }],
       [/\/leases\/archaware-controller$/, { status: 429 }],
-    ] as const)
+    ] as const) {
       product.cluster.faults.inject({ method: 'GET', path, times: 2, ...fault });
+    }
     const { code, left, stderr } = await clean();
     expect([code, left]).to.deep.equal([0, []]);
     expect(stderr).to.match(/list \/api\/v1\/pods: 503 .*; trying again in 1\.0 s/);

@@ -20,8 +20,9 @@ describe('text of a cluster', () => {
       ['Deployment', 'web'],
       ['DaemonSet', 'agent'],
       ['StatefulSet', 'db'],
-    ] as const)
+    ] as const) {
       await product.cluster.apply(workload(kind, name, [image]));
+    }
     const annotations = { 'archaware.dev/architectures': `${EVIL}amd64`, 'archaware.dev/preferred': EVIL };
     await product.cluster.createPod({ name: 'p', images: [image], metadata: { annotations } });
   });

@@ -107,8 +107,9 @@ describe('clean, where pools set the taint themselves', () => {
     for (const [name, labels] of [
       ['made', POOL],
       ['group', { agentpool: 'workers' }],
-    ] as const)
+    ] as const) {
       await product.cluster.createNode({ name, architecture: 'arm64', labels, taints });
+    }
   });
 
   const serve = (...items: readonly JsonObject[]) =>

@@ -79,7 +79,6 @@ describe('the memory of a term', () => {
       'objects that wait for a time',
       (moment) => ({ ...WAITS, againInMs: 5_000 - moment, givesUpInMs: 9_000 - moment }),
     ],
-    ['skipped objects', () => ({ ...SKIPPED })],
   ];
   for (const [what, decided] of decisions) {
     it(`has one decision for all equal ${what}`, () => {
@@ -98,7 +97,6 @@ describe('the memory of a term', () => {
     ['a placement without an image', standing(['amd64'], { failed: [], unknown: ['app'] }), false],
     ['a hold', HELD, true],
     ['a wait', WAITS, false],
-    ['a skip', SKIPPED, true],
   ];
   for (const [given, decision, expected] of valid) {
     it(`${expected ? 'need not make again' : 'makes again'} the decision after ${given}`, () => {

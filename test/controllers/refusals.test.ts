@@ -80,8 +80,9 @@ describe('a refused write', () => {
   for (const [what, times, everyMs] of [
     ['within a minute, however often it is tried', 59, 1_000],
     ['after two attempts with a long pause between them', 2, 120_000],
-  ] as const)
+  ] as const) {
     it(`is never permanent ${what}`, async () => expect(await refuse().notes(invalid, times, everyMs)).to.equal(false));
+  }
 
   it('begins again if the reason changes, and after a successful write', async () => {
     const { notes, record } = refuse();

@@ -43,8 +43,9 @@ describe('an Event about a pod that could not be created', () => {
     ['a kind with control characters', { regarding: { ...owner(), kind: 'Re\nplica' } }],
     ['a name that is no name', { regarding: { ...owner(), name: 'x'.repeat(300) } }],
     ['no object at all', { regarding: 7 }],
-  ] as const)
+  ] as const) {
     it(`is passed over with ${what}`, () => expect(readFailedCreation(event(given))).to.equal(undefined));
+  }
 });
 
 describe('the memory of refused creations', () => {

@@ -23,11 +23,8 @@ describe('the objects that wait for an image', () => {
 
   it('do not include an object that waits for another image now, or for none', () => {
     const { waiting, lookupEnded } = create();
-    for (const images of [
-      ['a', 'b'],
-      ['b', 'c'],
-    ])
-      waiting.set('one', images);
+    waiting.set('one', ['a', 'b']);
+    waiting.set('one', ['b', 'c']);
     waiting.set('two', ['a', 'a']);
     expect(['a', 'b', 'c'].map(lookupEnded)).to.deep.equal([['two'], ['one'], ['one']]);
     for (const key of ['two', 'three']) waiting.set(key, []);

@@ -30,9 +30,10 @@ describe('the parts that a refusal names', () => {
     // An outage, and a rejection of archaware itself.
     ['Internal error occurred: failed calling webhook "tolerations.example.com": no endpoints', ''],
     ['admission webhook "pods.archaware.dev" denied the request: no common architecture, no toleration helps', ''],
-  ] as const)
+  ] as const) {
     it(`in "${message.slice(0, 100)}": ${expected || 'none'}`, () =>
       expect(refusedParts(message, 'supported-arch').join(' ')).to.equal(expected));
+  }
 
   it('include the tolerations where the message has the configured key', () => {
     expect(refusedParts('denied request: example.com/arch', 'example.com/arch')).to.deep.equal(['tolerations']);

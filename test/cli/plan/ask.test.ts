@@ -82,9 +82,10 @@ describe('the question whether the API server would let such pods in', () => {
     [['gate'], 'gate'],
     [['affinity', 'gate'], 'affinity gate'],
     [['tolerations affinity gate'], 'tolerations affinity gate'],
-  ] as const)
+  ] as const) {
     it(`names the parts that are refused: ${parts.join(' and ')}`, async () =>
       expect((await asking(refusing(...parts))).found).to.deep.equal([`Namespace /shop: ${expected}`]));
+  }
 
   it('blames no part for a refusal that a pod without them gets too', async () => {
     const { found, notAsked } = await asking(() => denied('exceeded quota: small'));

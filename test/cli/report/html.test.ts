@@ -80,8 +80,9 @@ describe('report -o html', () => {
       '2 registry.example.com/ops/agent:3 linux/amd64 1 1 1 80 %',
       'denied: 401 Unauthorized',
       'its nodeSelector asks for disktype=ssd',
-    ])
+    ]) {
       expect(text).to.include(words);
+    }
   });
 
   it('allows its own style and script by their hashes, and nothing else', () => {

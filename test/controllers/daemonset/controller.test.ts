@@ -61,7 +61,6 @@ describe('the reconciliation of a DaemonSet', () => {
 
   const again: [what: string, change: DaemonSetGiven, settings: Partial<Settings>, asks: boolean][] = [
     ['an annotation', { metadata: { annotations: { x: 'y' } } }, {}, false],
-    ['a label of its own', { labels: { x: 'y' } }, {}, false],
     ['its template', { templateLabels: { x: 'y' } }, {}, true],
     ['the DaemonSet itself, for another of its name', { uid: 'u2' }, {}, true],
     ['the settings that decide', {}, { schedulable: ['arm64'] }, true],

@@ -207,7 +207,6 @@ describe('a DaemonSet whose write is refused', () => {
 
   const ends: [what: string, end: (arranged: ReturnType<typeof arrangeDaemonSets>) => void][] = [
     ['is ignored', ({ put }) => put({ labels: { 'archaware.dev/ignore': 'true' } })],
-    ['tolerates', ({ put }) => put({ spec: { tolerations: [{ operator: 'Exists' }] } })],
     ['is gone', ({ daemonSets }) => daemonSets.delete(KEY)],
   ];
   for (const [what, end] of ends) {

@@ -119,13 +119,6 @@ describe('the reconciliation of a node', () => {
     });
   }
 
-  it('labels it by the rules', async () => {
-    const { run, labels, writes } = arrange({ spec: { taints: [OURS] } }, RULES);
-    expect(await run()).to.deep.equal({ outcome: 'written' });
-    expect(labels()).to.include({ 'example.com/arm': 'true' });
-    expect(writes).to.deep.equal(['label Node n1']);
-  });
-
   it('leaves a label that another writer set, and reports it again although nothing changes, as Events expire', async () => {
     const { run, show, events, labels } = arrange({ metadata: { labels: { 'example.com/arm': 'no' } } }, RULES);
     expect(await run()).to.deep.equal({ outcome: 'written' });

@@ -39,7 +39,6 @@ describe('the watch for how nodes of pools join', () => {
 
   const quiet: [what: string, setUp: Parameters<typeof arrange>[0], node: Node][] = [
     ['with the taint', {}, named('1', POOL, [OURS])],
-    ['of no pool', {}, named('1', {})],
     ['where the loop for nodes does not run', { managesNodes: false }, named('1')],
     ['in the mode affinity', { given: settings({ mode: 'affinity' }) }, named('1')],
   ];

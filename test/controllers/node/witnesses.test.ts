@@ -63,10 +63,8 @@ describe('the taints that nodes of the cluster have', () => {
   /** Nodes that come and go, `+arm -both`; whether each changes something; the taints in the end. */
   const rows: [given: string, steps: string, changes: boolean[], all: string[]][] = [
     ['no node', '+none', [false], []],
-    ['the first node', '+arm', [true], ['arch:NoSchedule']],
     ['two nodes with the same', '+arm +arm', [true, false], ['arch:NoSchedule']],
     ['another taint on the second', '+arm +both', [true, true], ['arch:NoSchedule', 'gpu:NoSchedule']],
-    ['one of two gone', '+arm +arm -arm', [true, false, false], ['arch:NoSchedule']],
     ['the last one gone', '+arm -arm', [true, true], []],
     ['one taint of two gone with its node', '+arm +both -both', [true, true, true], ['arch:NoSchedule']],
   ];

@@ -68,7 +68,6 @@ describe('the event of a pod', () => {
   const owned: [what: string, kind: string, settings: Partial<Settings>, change: Partial<Pod>, isUpToDate: boolean][] =
     [
       ['when a daemon pod is bound', 'DaemonSet', {}, { nodeName: 'n1' }, false],
-      ['when another pod is bound', 'ReplicaSet', {}, { nodeName: 'n1' }, true],
       ['while its DaemonSet leaves a pod alone', 'DaemonSet', { daemonSets: 'ignore' }, {}, true],
       ['when it loses that DaemonSet', 'DaemonSet', { daemonSets: 'ignore' }, { owner: undefined }, false],
     ];

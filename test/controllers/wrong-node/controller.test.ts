@@ -246,14 +246,6 @@ describe('a pod that is found on a wrong node', () => {
     expect(parts.waiting.lookupEnded(`canonical/${DIGEST}`)).to.deep.equal([]);
   });
 
-  it('has a new Event and counts again if it is another pod of the same name', async () => {
-    const { pod, run, reported, counted } = arrange({ onWrongNode: 'warn' });
-    await run(pod('a'));
-    await run(pod('a', { metadata: { uid: 'another' } }));
-    expect(reported).to.have.lengthOf(2);
-    expect(counted).to.deep.equal(['platforms warned', 'platforms warned']);
-  });
-
   it('waits for the lookup of the digest, then of its tags, and is never evicted on a guess', async () => {
     const { pod, run, world, parts, evicted, reported } = arrange();
     const key = pod('a');

@@ -46,9 +46,10 @@ describe('a kind as it is shown', () => {
     ['DaemonSet.apps.kruise.io', true],
     ['DaemonSets', false],
     ['StatefulSet.apps.kruise.io', false],
-  ] as const)
+  ] as const) {
     it(`${kind} is${expected ? '' : ' not'} a DaemonSet of any API group`, () =>
       expect(isDaemonSetOfAnyGroup(kind)).to.equal(expected));
+  }
 });
 
 describe('a pod for one node', () => {
