@@ -8,13 +8,13 @@ import { mayAccount } from './support/account.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { admit, freshImage, GATE, gates, inSilence, isOnArm } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');
 
 /** The rows of docs/changing-modes.md: each title names its row. */
 describe('changing the mode, with kustomize, on the real control plane, in this order', () => {
-  let world: LiveWorld;
+  const world = worldForAll(async () => ({ manifest: (await buildOverlay('taints')).manifest }));
   let places: Places;
   let ns: string;
   let replica: RunningController | undefined;
@@ -23,13 +23,10 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
   let count = 0;
 
   before(async () => {
-    const { manifest } = await buildOverlay('taints');
-    world = await startWorld({ manifest });
     places = await arrange(world);
     ns = await world.namespace('served');
     await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
   });
-  after(() => world?.stop());
 
   /** Applies an overlay, starts a replica with its configuration, and ends the one before when that is ready. */
   async function change(name: string, component?: string, ...more: readonly string[]): Promise<RunningController> {

@@ -5,22 +5,20 @@ import { runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
 import { arrangeWebhook } from '../support/webhook.ts';
 import { daemonSet } from '../support/workloads.ts';
 import { onArch, required } from './support/placed.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { nodesNamed, worldForAll } from './support/world.ts';
 
 const NODES = ['amd64-1', 'arm64-1'];
 const onlyOn = (...architectures: readonly string[]) => ({ nodeAffinity: required([onArch(...architectures)]) });
 
 describe('DaemonSets in the mode affinity, on the real control plane', () => {
-  let world: LiveWorld;
+  const world = worldForAll({ nodes: nodesNamed(...NODES) });
   let namespace: string;
   let flags: readonly string[];
 
   before(async () => {
-    world = await startWorld({ nodes: NODES.map((name) => ({ name, architecture: name.split('-')[0] ?? '' })) });
     flags = [...(await arrangeWebhook(world)).flags, '--placement.mode', 'affinity'];
     namespace = await world.namespace('add-ons');
   });
-  after(() => world?.stop());
 
   const template = async (name: string) =>
     at(await world.get('DaemonSet', namespace, name), 'spec', 'template', 'spec');

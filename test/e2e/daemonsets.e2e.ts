@@ -10,7 +10,7 @@ import type { RunningController } from '../support/running.ts';
 import { daemonSet, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { refusing } from './support/refusing.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { nodesNamed, worldForAll } from './support/world.ts';
 
 const RECORDED = 'archaware.dev/tolerations';
 const POLICY = ['validatingadmissionpolicy,validatingadmissionpolicybinding', 'refuse-in-kube-system'];
@@ -18,16 +18,10 @@ const RUNBOOK = new URL('../../docs/alerts.md', import.meta.url);
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
 /** The tolerations that the annotation says are archaware's. */
 const recorded = (found: unknown) => readRecord(String(annotation(found, RECORDED))).tolerations;
-const architectureOf = (node: string) => node.split('-')[0] ?? '';
 
 describe('DaemonSets on the real control plane', () => {
-  let world: LiveWorld;
+  const world = worldForAll({ nodes: nodesNamed(...NODES) });
   let controller: RunningController;
-
-  before(async () => {
-    world = await startWorld({ nodes: NODES.map((name) => ({ name, architecture: architectureOf(name) })) });
-  });
-  after(() => world?.stop());
 
   /** The DaemonSet once every daemon pod is ready, of the newest template, and on exactly these nodes. */
   const eventuallyRunsOn = (namespace: string, name: string, nodes: readonly string[]) =>

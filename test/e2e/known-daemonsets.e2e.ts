@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { at, object } from '../simulator/json.ts';
 import { annotation, ours, tolerations } from '../support/objects.ts';
 import { runWithWebhook } from '../support/webhook.ts';
@@ -17,7 +16,7 @@ import {
   publish,
   publishedOf,
 } from './support/known-images.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { type LiveWorld, needsMutatingPolicies, worldForAll } from './support/world.ts';
 
 const NS = 'agents';
 const RECORD = 'archaware.dev/tolerations';
@@ -32,16 +31,13 @@ const record = (given: readonly object[], past: readonly string[] = []) => ({
 const past = (value: string) => `supported-arch=${value}:NoSchedule`;
 
 describe('templates of DaemonSets, placed in their author’s own request', () => {
-  let world: LiveWorld;
+  const world = worldForAll({}, needsMutatingPolicies);
 
-  before(async function () {
-    if (!hasMutatingPolicies()) this.skip();
-    world = await startWorld();
+  before(async () => {
     await installKnown(world);
     await world.namespace(NS);
     await served(true);
   });
-  after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
   const path = pathOf('DaemonSet', NS, 'agent');

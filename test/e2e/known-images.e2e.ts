@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { Method } from '../../hack/cluster/client.ts';
 import { listAt } from '../../hack/cluster/json.ts';
-import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { at, type JsonObject, object } from '../simulator/json.ts';
 import { ours, tolerations } from '../support/objects.ts';
 import { leads } from '../support/running.ts';
@@ -9,7 +8,7 @@ import { arrangeWebhook, eventuallyTrusted, WEBHOOKS } from '../support/webhook.
 import { type PodOptions, pod } from '../support/workloads.ts';
 import { AMD, ANSWERS, ARM, BOTH, installKnown, KNOWN, own, publish, publishedOf } from './support/known-images.ts';
 import { affinity, eventuallyReleased } from './support/placed.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { needsMutatingPolicies, worldForAll } from './support/world.ts';
 
 const POLICY = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/archaware-place';
 const BINDING = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/archaware-place';
@@ -37,17 +36,14 @@ const record = (value: string, images: string) => ({
 });
 
 describe('placed when created, by the policy archaware-place', () => {
-  let world: LiveWorld;
+  const world = worldForAll({}, needsMutatingPolicies);
 
-  before(async function () {
-    if (!hasMutatingPolicies()) this.skip();
-    world = await startWorld();
+  before(async () => {
     await installKnown(world);
     await world.namespace(NS);
     await world.namespace('left-alone');
     await world.namespace('ignored', { 'archaware.dev/ignore': 'true' });
   });
-  after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
   const request = (method: Method, path: string, body?: unknown) => world.cluster.request(method, path, body);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { annotation, ours, scheduledOn, taints } from '../support/objects.ts';
 import { deployment } from '../support/workloads.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const MANAGED = 'archaware.dev/managed';
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1'];
@@ -9,15 +9,10 @@ const NODES = ['amd64-1', 'amd64-2', 'arm64-1'];
 const KEYS = ['supported-arch', 'example.com/arch'];
 
 describe('taints of nodes on the real control plane', () => {
-  let world: LiveWorld;
-
-  before(async () => {
-    world = await startWorld({
-      nodes: NODES.map((name) => ({ name, architecture: name.slice(0, 5), labels: { pool: name } })),
-      guard: { taints: KEYS.flatMap((key) => [`${key}:NoSchedule`, `${key}:PreferNoSchedule`]) },
-    });
+  const world = worldForAll({
+    nodes: NODES.map((name) => ({ name, architecture: name.slice(0, 5), labels: { pool: name } })),
+    guard: { taints: KEYS.flatMap((key) => [`${key}:NoSchedule`, `${key}:PreferNoSchedule`]) },
   });
-  after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
   /** Waits until the node has these taints (without those of Kubernetes), and its annotation names archaware's. */

@@ -4,7 +4,7 @@ import { FIXTURES } from '../../testimg/fixtures.ts';
 import { ours, scheduledOn, tolerations } from '../support/objects.ts';
 import { leads, type RunningController } from '../support/running.ts';
 import { daemonSet, deployment, job, pod, statefulSet, type WorkloadOptions } from '../support/workloads.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { nodesNamed, worldForAll } from './support/world.ts';
 
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
 
@@ -15,14 +15,12 @@ const RESOLVABLE = new Set(FIXTURES.flatMap(({ tag, expected }) => ('error' in e
 const architectureOf = (node: string | undefined) => node?.split('-')[0] ?? 'none';
 
 describe('placement on the real control plane', () => {
-  let world: LiveWorld;
+  const world = worldForAll({ nodes: nodesNamed(...NODES) });
   let controller: RunningController;
 
   before(async () => {
-    world = await startWorld({ nodes: NODES.map((name) => ({ name, architecture: architectureOf(name) })) });
     controller = await world.run();
   });
-  after(() => world?.stop());
 
   /** Where the pods of a workload run, once this many do; each architecture once. */
   async function eventuallyRunsOn(namespace: string, app: string, count: number): Promise<string[]> {

@@ -1,34 +1,27 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { nameOf, runs, scheduledOn } from '../support/objects.ts';
 import { deployment, type PodOptions, pod, spread } from '../support/workloads.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { arrange, type Places } from './support/places.ts';
+import { worldForAll } from './support/world.ts';
 
 describe('explain, beside the scheduler', () => {
-  let world: LiveWorld;
-  let directory: string;
+  const world = worldForAll({
+    nodes: [
+      { name: 'amd64-1', architecture: 'amd64', labels: { disk: 'ssd', cores: '16' } },
+      { name: 'amd64-2', architecture: 'amd64', labels: { cores: '8' } },
+      { name: 'arm64-1', architecture: 'arm64', labels: { disk: 'hdd', cores: '4' } },
+      { name: 'arm64-2', architecture: 'arm64', taints: [{ key: 'gpu', value: 'yes', effect: 'NoSchedule' }] },
+      { name: 'arm64-3', architecture: 'arm64', labels: { disk: 'ssd' } },
+    ],
+  });
+  let places: Places;
 
   before(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-explain-'));
-    world = await startWorld({
-      nodes: [
-        { name: 'amd64-1', architecture: 'amd64', labels: { disk: 'ssd', cores: '16' } },
-        { name: 'amd64-2', architecture: 'amd64', labels: { cores: '8' } },
-        { name: 'arm64-1', architecture: 'arm64', labels: { disk: 'hdd', cores: '4' } },
-        { name: 'arm64-2', architecture: 'arm64', taints: [{ key: 'gpu', value: 'yes', effect: 'NoSchedule' }] },
-        { name: 'arm64-3', architecture: 'arm64', labels: { disk: 'ssd' } },
-      ],
-    });
+    places = await arrange(world);
     await world.patch('Node', '', 'arm64-3', { spec: { unschedulable: true } });
     await world.run();
     await world.eventuallyTainted();
-  });
-  after(async () => {
-    await world?.stop();
-    if (directory !== undefined) await rm(directory, { recursive: true });
   });
 
   const explain = async (...args: readonly string[]): Promise<unknown> => {
@@ -121,9 +114,7 @@ describe('explain, beside the scheduler', () => {
     const namespace = 'from-a-file';
     const spec = { tolerations: [{ key: 'gpu', operator: 'Exists' }] };
     const manifest = deployment(namespace, 'web', { images: [world.image('arm64')], replicas: 4, spec });
-    const file = join(directory, 'web.json');
-    await writeFile(file, JSON.stringify(manifest));
-    const explained = await explain('-f', file);
+    const explained = await explain('-f', await places.file('web.json', JSON.stringify(manifest)));
     const fit = listAt(explained, 'nodes').filter((group) => at(group, 'placed', 'fits') === true);
     const names = fit.flatMap((group) => listAt(group, 'names').map(String)).sort();
     expect(names).to.deep.equal(['arm64-1', 'arm64-2']);
