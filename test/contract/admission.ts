@@ -43,11 +43,7 @@ export function describeAdmission(context: () => Context): void {
     expect(rest).to.deep.equal({ ...about, operation: 'CREATE', oldObject: null, dryRun: false });
     expect(text(uid)).to.match(/^[-0-9a-f]{36}$/);
     expect(at(userInfo, 'username')).to.equal('admin');
-    expect(options).to.deep.equal({
-      kind: 'CreateOptions',
-      apiVersion: 'meta.k8s.io/v1',
-      fieldManager: 'someone',
-    });
+    expect(options).to.deep.equal({ kind: 'CreateOptions', apiVersion: 'meta.k8s.io/v1', fieldManager: 'someone' });
     expect(object).to.deep.include({ kind: 'Pod', apiVersion: 'v1', status: {} });
     expect(Object.keys(at(object, 'metadata') ?? {})).to.have.members(['name', 'namespace', 'managedFields']);
     expect(at(object, 'spec')).to.deep.include({

@@ -155,9 +155,7 @@ describe('placed when created, by the policy archaware-place', () => {
     });
 
     it('does nothing for another taint, and keeps to architectures.schedulable', async () => {
-      await publishAll({
-        taints: { manage: true, key: 'example.com/arch', effect: 'NoSchedule', nodeSelector: [] },
-      });
+      await publishAll({ taints: { manage: true, key: 'example.com/arch', effect: 'NoSchedule', nodeSelector: [] } });
       await world.eventually('it to do nothing', async () => (await tried({ images: [BOTH] })) === '');
       await publishAll({ schedulable: ['arm64'] });
       await world.eventually('arm64 alone', async () => (await tried({ images: [BOTH] })) === 'arm64');

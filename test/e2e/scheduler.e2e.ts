@@ -71,10 +71,7 @@ describe('explain, beside the scheduler', () => {
     [
       'not-in',
       'both',
-      {
-        tolerations: [],
-        spec: required(all(['disk', 'NotIn', 'ssd', 'hdd'], ['cores', 'DoesNotExist'])),
-      },
+      { tolerations: [], spec: required(all(['disk', 'NotIn', 'ssd', 'hdd'], ['cores', 'DoesNotExist'])) },
     ],
     ['exists', 'arm64', { spec: required(all(['disk', 'Exists'], ['disk', 'In', 'ssd'])) }],
     ['greater', 'both', { tolerations: everything, spec: required(all(['cores', 'Gt', '16'])) }],

@@ -45,13 +45,7 @@ export async function startInProcess(
     code = result;
     return result;
   });
-  return follow({
-    pid: process.pid,
-    stderr,
-    exitCode: () => code,
-    kill: () => end.abort(),
-    ended,
-  });
+  return follow({ pid: process.pid, stderr, exitCode: () => code, kill: () => end.abort(), ended });
 }
 
 function surround(options: InProcessOptions, signal: AbortSignal = new AbortController().signal) {

@@ -39,10 +39,7 @@ export type World = Objects & {
 };
 
 /** An object by its path, or by kind, namespace (empty: none) and name. */
-type Get = {
-  (path: string): Promise<JsonObject>;
-  (kind: Kind, namespace: string, name: string): Promise<JsonObject>;
-};
+type Get = { (path: string): Promise<JsonObject>; (kind: Kind, namespace: string, name: string): Promise<JsonObject> };
 /** Objects by their path, or by kind and namespace (empty: all). */
 type List = {
   (path: string): Promise<readonly JsonObject[]>;

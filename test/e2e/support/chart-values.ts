@@ -67,10 +67,7 @@ export const COMBINATIONS: Readonly<Record<string, Readonly<Record<string, unkno
   'with the webhook for DaemonSets': { config: WEBHOOK, keep: { enabled: false } },
   'with the webhook for pods in the mode taints': { config: WEBHOOK, webhook: { pods: true } },
   both: { config: { placement: { mode: 'both' }, ...WEBHOOK } },
-  observe: {
-    config: { placement: { mode: 'observe' } },
-    keep: { enabled: true },
-  },
+  observe: { config: { placement: { mode: 'observe' } }, keep: { enabled: true } },
   'without DaemonSets': { config: { pods: { daemonSets: 'ignore' } } },
   'cert-manager with an Issuer of its own': { config: WEBHOOK, webhook: { certManager: { enabled: true } } },
   'cert-manager with an issuer of the cluster': {

@@ -67,11 +67,7 @@ const template = (...list: readonly Toleration[]) => ({
 });
 const asList = (...list: readonly Toleration[]) => JSON.stringify(list.map(entry));
 const withImages = (...list: readonly Toleration[]) =>
-  JSON.stringify({
-    images: ['registry.example.com/app:1'],
-    subject: '0123abcd4567cdef',
-    tolerations: list.map(entry),
-  });
+  JSON.stringify({ images: ['registry.example.com/app:1'], subject: '0123abcd4567cdef', tolerations: list.map(entry) });
 const withPast = (list: readonly Toleration[], past: readonly Toleration[]) =>
   withImages(...list).replace('"subject"', () => {
     const texts = past.map(({ key, value }) => `${key}=${value}:NoSchedule`);

@@ -67,12 +67,7 @@ export function streamJudged(world: LiveWorld, namespace: string, kinds: readonl
       if (failures.length > 0) throw failures[0];
       const pending = [...open.keys()];
       await Promise.all(pending.map((name) => world.remove('Pod', namespace, name)));
-      return {
-        created,
-        unreviewed,
-        wrong: [...wrong].map(([name, node]) => `${name} on ${node}`),
-        pending,
-      };
+      return { created, unreviewed, wrong: [...wrong].map(([name, node]) => `${name} on ${node}`), pending };
     },
   };
 }

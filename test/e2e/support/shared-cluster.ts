@@ -10,10 +10,7 @@ type Shared = { readonly cluster: Cluster; readonly clean: () => Promise<void> }
 let idle: Shared | undefined;
 
 /** A cluster, and the function that hands it over, or stops it, when the suite is over. */
-export type Borrowed = {
-  readonly cluster: Cluster;
-  done(): Promise<void>;
-};
+export type Borrowed = { readonly cluster: Cluster; done(): Promise<void> };
 
 /**
  * Gives an empty control plane. With options of its own, which few suites have, it is started for this suite alone. If the suite stops or

@@ -68,9 +68,7 @@ export function theForgeries(there: () => Rehearsal): void {
         const forged = `${release(FIRST).image}:forged`;
         await place.must(
           ['crane', 'append', '--platform', platform, '--base', name, '--new_layer', 'layer.tar', '--new_tag', forged],
-          {
-            cwd: folder,
-          },
+          { cwd: folder },
         );
         await place.must(['crane', 'index', 'filter', name, '--platform', 'linux/s390x', '--tag', name]);
         await place.must(['crane', 'index', 'append', name, '--manifest', forged, '--tag', name]);

@@ -94,11 +94,7 @@ const REFUSALS: readonly Refusal[] = [
   { what: 'a SOURCE with a password', environment: { SOURCE: 'https://me:secret@x.test/y' }, says: /SOURCE/ },
   { what: 'a base image without a digest', environment: { BASE_IMAGE: 'x.test/node:24' }, says: /BASE_IMAGE/ },
   { what: 'no key, outside of GitHub Actions', environment: { COSIGN_KEY: '' }, says: /COSIGN_KEY is not set/ },
-  {
-    what: 'a registry that does not answer',
-    environment: { REGISTRY: 'registry.test:1' },
-    says: /registry\.test:1/,
-  },
+  { what: 'a registry that does not answer', environment: { REGISTRY: 'registry.test:1' }, says: /registry\.test:1/ },
 ];
 
 describe(`hack/release.sh ${VERSION} refuses, and pushes nothing:`, function () {

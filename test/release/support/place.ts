@@ -25,10 +25,7 @@ export const missingTools = (...names: readonly string[]): string[] =>
     ? []
     : [`${names.join(' and ')} in ${releaseTools()} (run hack/release/build-tools.sh)`];
 
-export type RunOptions = {
-  readonly cwd?: string;
-  readonly environment?: Readonly<Record<string, string>>;
-};
+export type RunOptions = { readonly cwd?: string; readonly environment?: Readonly<Record<string, string>> };
 
 export type Place = {
   readonly directory: string;
