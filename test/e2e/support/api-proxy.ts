@@ -46,6 +46,8 @@ export type ApiProxy = {
   resetWatches(): number;
   /** Resets every connection. */
   resetAll(): void;
+  /** Serves with another certificate from now on, and resets every connection. Only where it speaks TLS. */
+  renew(pair: KeyPair): void;
   close(): Promise<void>;
 };
 
@@ -117,7 +119,8 @@ export async function startApiProxy(cluster: Upstream, pair?: KeyPair): Promise<
   }
 
   const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => void handle(incoming, outgoing);
-  const server = pair ? createSecureServer({ cert: pair.certificate, key: pair.key }, answer) : createServer(answer);
+  const secure = pair && createSecureServer({ cert: pair.certificate, key: pair.key }, answer);
+  const server = secure ?? createServer(answer);
   server.on('connection', (socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
@@ -128,6 +131,9 @@ export async function startApiProxy(cluster: Upstream, pair?: KeyPair): Promise<
   });
   server.keepAliveTimeout = 120_000;
   const port = await listen(server, '127.0.0.1:0');
+  const resetAll = () => {
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
 
   return {
     host: `127.0.0.1:${port}`,
@@ -157,8 +163,10 @@ export async function startApiProxy(cluster: Upstream, pair?: KeyPair): Promise<
       for (const socket of watches) socket.resetAndDestroy();
       return count;
     },
-    resetAll() {
-      for (const socket of sockets) socket.resetAndDestroy();
+    resetAll,
+    renew({ certificate, key }) {
+      secure?.setSecureContext({ cert: certificate, key });
+      resetAll();
     },
     async close() {
       const closed = once(server, 'close');

@@ -2,13 +2,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createAuthority } from '../../../hack/cluster/certificates.ts';
 import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { textAt } from '../../../hack/cluster/json.ts';
+import { type ApiProxy, startApiProxy } from '../../e2e/support/api-proxy.ts';
 import { changeKubeconfig } from '../../e2e/support/kubeconfig.ts';
 import { createControl } from '../support/control.ts';
 import type { Fault } from '../support/harness.ts';
 import type { Lab } from '../support/lab.ts';
-import { startTlsFront, type TlsFront } from '../support/tls-front.ts';
 import { often } from '../support/ways.ts';
 
 const ACCOUNT = '/api/v1/namespaces/archaware/serviceaccounts/archaware-controller/token';
@@ -67,6 +68,21 @@ function expiredToken(name: string, clockMs: number): Fault {
   };
 }
 
+/** TLS in front of the proxy of a replica. `rotate`: a new authority issues the certificate, and the file names it, or both. */
+type TlsFront = { readonly proxy: ApiProxy; rotate(keepOld: boolean): Promise<void> };
+
+async function startTlsFront({ host }: ApiProxy, caFile: string): Promise<TlsFront> {
+  let [trusted, number] = ['', 0];
+  const issue = async (keep: string) => {
+    const authority = createAuthority(`faults ${++number}`);
+    await writeFile(caFile, keep + authority.certificate);
+    trusted = authority.certificate;
+    return authority.issue('kube-apiserver', ['127.0.0.1']);
+  };
+  const proxy = await startApiProxy({ server: `http://${host}` }, await issue(''));
+  return { proxy, rotate: async (keepOld) => proxy.renew(await issue(keepOld ? trusted : '')) };
+}
+
 /** `keepOld`: the file names both authorities. */
 function rotatedAuthority(name: string, keepOld: boolean): Fault {
   let fronts: TlsFront[] = [];
@@ -76,17 +92,18 @@ function rotatedAuthority(name: string, keepOld: boolean): Fault {
       await lab.replicas.keep(0);
       fronts = [];
       const options = {
-        async kubeconfig(through: string, { host }: { readonly host: string }) {
-          const front = await startTlsFront(host);
+        async kubeconfig(through: string, proxy: ApiProxy) {
+          const caFile = `${through}.crt`;
+          const front = await startTlsFront(proxy, caFile);
           fronts.push(front);
-          const cluster = { server: front.server, 'certificate-authority': front.caFile };
+          const cluster = { server: `https://${front.proxy.host}`, 'certificate-authority': caFile };
           return changeKubeconfig(through, { cluster: () => cluster });
         },
       };
       await Promise.all([lab.replicas.start(options), lab.replicas.start(options)]);
       return async () => {
         await lab.replicas.keep(0);
-        await Promise.all(fronts.map((front) => front.close()));
+        await Promise.all(fronts.map(({ proxy }) => proxy.close()));
       };
     },
     async happen({ load, dice }) {
