@@ -1,37 +1,33 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { at, listAt, textAt } from '../../hack/cluster/json.ts';
 import { attempt, run } from '../../hack/programs.ts';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
+import { folderForAll } from '../support/folder.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const SOMEBODY = ['-c', 'user.name=t', '-c', 'user.email=t@example.com'];
 
 describe('the GitHub Action, by its own step', function () {
   this.timeout(60_000);
-  let directory: string;
+  const folder = folderForAll();
   let registry: TestRegistry;
   let step: unknown;
 
   before(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-action-'));
     registry = await startTestRegistry();
     registry.put('shop/web', '1', ['amd64', 'arm64']);
     registry.put('shop/web', '2', ['amd64']);
     step = listAt(parse(await readFile(join(ROOT, 'action.yml'), 'utf8')), 'runs', 'steps').at(-1);
     await git('init', '--quiet', '--initial-branch=main', 'origin');
     await commit('origin', { 'deploy/web.yaml': deployment('web', '1'), 'render.sh': 'cat deploy/*.yaml' }, 'first');
-    await git('clone', '--quiet', `file://${directory}/origin`, 'checkout');
+    await git('clone', '--quiet', `file://${folder.at('origin')}`, 'checkout');
   });
 
-  after(async () => {
-    await registry?.stop();
-    await rm(directory, { recursive: true, force: true });
-  });
+  after(() => registry?.stop());
 
   it('fails where an update drops an architecture, and says so in the summary', async () => {
     await commit('checkout', { 'deploy/web.yaml': deployment('web', '2') }, 'update');
@@ -72,7 +68,7 @@ describe('the GitHub Action, by its own step', function () {
 
   /** Runs the step as a runner does in a pull request to main: each input in the variable that the step gives it. */
   async function check(inputs: Inputs) {
-    const summary = join(directory, 'summary.md');
+    const summary = folder.at('summary.md');
     await rm(summary, { force: true });
     const given = Object.entries(at(step, 'env') ?? {}).map(([name, expression]) => {
       const [, input = ''] = /inputs\.(\w+)/.exec(String(expression)) ?? [];
@@ -82,10 +78,10 @@ describe('the GitHub Action, by its own step', function () {
       ...Object.fromEntries(given),
       GITHUB_ACTION_PATH: ROOT,
       GITHUB_STEP_SUMMARY: summary,
-      RUNNER_TEMP: directory,
+      RUNNER_TEMP: folder.at(),
       ARCHAWARE_REGISTRIES__INSECURE: registry.host,
     };
-    const ended = await attempt('bash', ['-c', textAt(step, 'run')], { cwd: join(directory, 'checkout'), env });
+    const ended = await attempt('bash', ['-c', textAt(step, 'run')], { cwd: folder.at('checkout'), env });
     return { ...ended, summary: await readFile(summary, 'utf8').catch(() => '') };
   }
 
@@ -97,14 +93,10 @@ describe('the GitHub Action, by its own step', function () {
   }
 
   async function commit(repository: string, files: Readonly<Record<string, string>>, message: string) {
-    for (const [name, contents] of Object.entries(files)) {
-      const file = join(directory, repository, name);
-      await mkdir(dirname(file), { recursive: true });
-      await writeFile(file, contents);
-    }
+    for (const [name, contents] of Object.entries(files)) await folder.write({ [`${repository}/${name}`]: contents });
     await git('-C', repository, 'add', '-A');
     await git('-C', repository, ...SOMEBODY, 'commit', '--quiet', '-m', message);
   }
 
-  const git = (...args: readonly string[]) => run('git', args, { cwd: directory });
+  const git = (...args: readonly string[]) => run('git', args, { cwd: folder.at() });
 });

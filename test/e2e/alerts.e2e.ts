@@ -1,5 +1,4 @@
-import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -8,6 +7,7 @@ import { at, listAt, textAt } from '../../hack/cluster/json.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
 import { run } from '../../hack/programs.ts';
 import type { EventReason } from '../../src/names.ts';
+import { folderForAll } from '../support/folder.ts';
 import { type Product, startProduct } from '../support/product.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -16,22 +16,18 @@ const CASES = join(ROOT, 'test/e2e/support/alerts.promtool.yaml');
 const RUNBOOKS = join(ROOT, 'docs/alerts.md');
 
 describe('the alerts', () => {
-  let directory: string;
+  const folder = folderForAll();
   let alerts: readonly unknown[];
 
   before(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-alerts-'));
     const spec = at(parse(await readFile(RULE, 'utf8')), 'spec');
     alerts = listAt(spec, 'groups').flatMap((group) => listAt(group, 'rules'));
-    await writeFile(join(directory, 'alerts.yaml'), stringify(spec));
-    await copyFile(CASES, join(directory, 'cases.yaml'));
+    await folder.write({ 'alerts.yaml': stringify(spec), 'cases.yaml': await readFile(CASES, 'utf8') });
   });
-
-  after(() => rm(directory, { recursive: true }));
 
   /** Throws with what it printed where it finds fault. */
   const promtool = (args: readonly string[], input = '') =>
-    run(join(binaries(), 'promtool'), args, { cwd: directory, input });
+    run(join(binaries(), 'promtool'), args, { cwd: folder.at(), input });
 
   it('are rules that Prometheus takes', async () => {
     expect(await promtool(['check', 'rules', '--lint-fatal', 'alerts.yaml'])).to.match(/7 rules found/);

@@ -1,6 +1,5 @@
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -11,6 +10,8 @@ import { type Finished, runBundle, startCommand } from '../support/controller-pr
 import { ours, tolerations } from '../support/objects.ts';
 import { daemonSet, deployment, pod, statefulSet } from '../support/workloads.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
+import { changeKubeconfig } from './support/kubeconfig.ts';
+import { arrange, type Places } from './support/places.ts';
 import { worldForAll } from './support/world.ts';
 
 const BUNDLE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -26,17 +27,13 @@ describe('the commands', () => {
   const world = worldForAll();
   let proxy: ApiProxy;
   let through: string;
-  let directory: string;
+  let places: Places;
 
   before(async () => {
     proxy = await startApiProxy(world.cluster);
+    world.atEnd(proxy.close);
     through = await proxy.kubeconfig(world.kubeconfig);
-    directory = await mkdtemp(join(tmpdir(), 'archaware-commands-'));
-  });
-
-  after(async () => {
-    await proxy?.close();
-    if (directory !== undefined) await rm(directory, { recursive: true });
+    places = await arrange(world);
   });
 
   afterEach(() => world.stopControllers());
@@ -60,20 +57,11 @@ describe('the commands', () => {
     expect(code).to.equal(expected);
   }
 
-  async function written(name: string, server: string, token: string): Promise<string> {
-    const cluster = { server, 'certificate-authority': world.cluster.caFile };
-    const kubeconfig = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      'current-context': 'c',
-      clusters: [{ name: 'c', cluster }],
-      users: [{ name: 'c', user: { token } }],
-      contexts: [{ name: 'c', context: { cluster: 'c', user: 'c' } }],
-    };
-    const file = join(directory, `${name}.kubeconfig`);
-    await writeFile(file, JSON.stringify(kubeconfig));
-    return file;
-  }
+  const written = (name: string, server: string, token: string) => {
+    const cluster = () => ({ server, 'certificate-authority': world.cluster.caFile });
+    const change = { cluster, user: { token } };
+    return changeKubeconfig(world.kubeconfig, change, join(places.directory, `${name}.kubeconfig`));
+  };
 
   describe('plan', () => {
     it('says exactly what run then writes, writes nothing itself, and has nothing to say afterwards', async () => {
@@ -283,9 +271,9 @@ describe('the commands', () => {
     });
 
     it('needs nothing beside its one file', async () => {
-      const bundle = join(directory, 'main.js');
+      const bundle = join(places.directory, 'main.js');
       await copyFile(BUNDLE, bundle);
-      const alone = (...args: readonly string[]) => runBundle(args, { bundle, cwd: directory });
+      const alone = (...args: readonly string[]) => runBundle(args, { bundle, cwd: places.directory });
       expect((await alone('--version')).stdout).to.match(/^\d+\.\d+\.\d+\n$/);
       expect((await alone('config', '--help')).stdout).to.match(/--taints\.key/);
       expect((await alone('inspect', ...insecure(), world.image('multi'))).code).to.equal(0);

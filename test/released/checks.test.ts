@@ -1,7 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import {
@@ -12,6 +9,7 @@ import {
   registryProblems,
 } from '../../hack/release/checks.ts';
 import { readTagged, refusalOf } from '../../hack/release/push.ts';
+import { folderForEach } from '../support/folder.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
@@ -40,16 +38,11 @@ describe('the packages that a release is run with', () => {
 });
 
 describe('the time of a commit', () => {
-  let folder: string;
+  const { at } = folderForEach();
   const git = (words: readonly string[], input = '') =>
-    execFileSync('git', ['-C', folder, ...words], { encoding: 'utf8', input }).trim();
+    execFileSync('git', ['-C', at(), ...words], { encoding: 'utf8', input }).trim();
 
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'archaware-release-'));
-    git(['init', '--quiet']);
-  });
-
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  beforeEach(() => git(['init', '--quiet']));
 
   it('is read where git shows signatures, too', async () => {
     const tree = git(['mktree']);
@@ -58,7 +51,7 @@ describe('the time of a commit', () => {
     const text = `tree ${tree}\nauthor ${who}\ncommitter ${who}\ngpgsig ${signature}\n\nfeat: signed\n`;
     const commit = git(['hash-object', '-t', 'commit', '-w', '--stdin'], text);
     git(['config', 'log.showSignature', 'true']);
-    expect((await commitTime(folder, commit)).toISOString()).to.equal('2023-11-14T22:13:20.000Z');
+    expect((await commitTime(at(), commit)).toISOString()).to.equal('2023-11-14T22:13:20.000Z');
   });
 });
 

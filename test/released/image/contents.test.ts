@@ -1,23 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { applyLayer, contentsOf, readDebian, readSystem } from '../../../hack/release/image/contents.ts';
 import { tarEntries } from '../../../hack/release/image/tar.ts';
+import { folderForAll } from '../../support/folder.ts';
 
 const PLATFORM = { os: 'linux', architecture: 'amd64', digest: `sha256:${'a'.repeat(64)}` };
 
 describe('what is in an image', () => {
-  let directory: string;
-  before(() => {
-    directory = mkdtempSync(join(tmpdir(), 'archaware-contents-'));
-  });
-  after(() => rmSync(directory, { recursive: true }));
+  const folder = folderForAll();
 
   /** A layer with these files, by the tar of this machine. */
   function layerOf(files: Readonly<Record<string, string>>, ...flags: readonly string[]): Buffer {
-    const root = mkdtempSync(join(directory, 'layer-'));
+    const root = mkdtempSync(folder.at('layer-'));
     for (const [path, text] of Object.entries(files)) {
       mkdirSync(dirname(join(root, path)), { recursive: true });
       writeFileSync(join(root, path), text);
