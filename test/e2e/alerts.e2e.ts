@@ -8,7 +8,7 @@ import { binaries } from '../../hack/cluster/spawn.ts';
 import { run } from '../../hack/programs.ts';
 import type { EventReason } from '../../src/names.ts';
 import { folderForAll } from '../support/folder.ts';
-import { type Product, startProduct } from '../support/product.ts';
+import { productForAll } from '../support/product.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const RULE = join(ROOT, 'manifests/kustomize/components/alerts/prometheusrule.yaml');
@@ -51,11 +51,10 @@ describe('the alerts', () => {
   });
 
   describe('and the metrics of a running controller', () => {
-    let product: Product;
+    const product = productForAll();
     let metrics: string;
 
     before(async () => {
-      product = await startProduct();
       const controller = await product.run();
       await product.eventuallyTainted();
       const joining = { name: 'arm64-2', architecture: 'arm64', labels: { 'karpenter.sh/nodepool': 'default' } };
@@ -63,8 +62,6 @@ describe('the alerts', () => {
       await product.eventuallyTainted();
       metrics = (await controller.get('/metrics')).text;
     });
-
-    after(() => product?.stop());
 
     it('fit together: each that a rule names has a sample', () => {
       const named = alerts.flatMap((alert) => textAt(alert, 'expr').match(/archaware_[a-z_]+/g) ?? []);

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { expect } from 'chai';
 import { parseAllDocuments } from 'yaml';
@@ -9,6 +8,7 @@ import { at, listAt, textAt } from '../../hack/cluster/json.ts';
 import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
 import { runBundle } from '../support/controller-process.ts';
+import { folderForAll } from '../support/folder.ts';
 import { ARCHITECTURES, OWN_ARCHITECTURE } from './support/base-image.ts';
 import { isInstalled, type Program, run, runWith } from './support/programs.ts';
 import { keepProjectImage, prepareBuild } from './support/project-image.ts';
@@ -26,7 +26,7 @@ console.log(JSON.stringify({ status, stdout, stderr }));
 
 describe('the image', function () {
   this.timeout(600_000);
-  let directory: string;
+  const folder = folderForAll();
   let registry: Registry;
   let checkout: string;
   let base: string;
@@ -37,13 +37,12 @@ describe('the image', function () {
     const missing = process.getuid?.() === 0 ? ['buildah', 'git'].filter((name) => !isInstalled(name)) : ['root'];
     if (missing.length > 0 && process.env.CI !== undefined) throw new Error(`missing: ${missing.join(', ')}`);
     if (missing.length > 0) return this.skip();
-    directory = await mkdtemp(join(tmpdir(), 'archaware-image-'));
     registry = await startRegistry();
-    const prepared = await prepareBuild(directory, registry.host);
+    const prepared = await prepareBuild(folder.at(), registry.host);
     ({ base, checkout } = prepared);
     const build = (tag: string) =>
       runWith(
-        { ...prepared.environment, SAID: join(directory, `${tag}.txt`) },
+        { ...prepared.environment, SAID: folder.at(`${tag}.txt`) },
         ['bash', '-c', 'exec "$0" "$@" 2> "$SAID"', join(checkout, 'hack/build.sh')],
         'team',
         tag,
@@ -54,10 +53,7 @@ describe('the image', function () {
     await keepProjectImage({ repository, digest });
   });
 
-  after(async () => {
-    await registry?.remove();
-    if (directory !== undefined) await rm(directory, { recursive: true });
-  });
+  after(() => registry?.remove());
 
   const image = () => `${registry.host}/team/archaware-controller:first`;
   const configurationOf = async (architecture: string, name = image()): Promise<unknown> =>
@@ -73,11 +69,11 @@ describe('the image', function () {
   });
 
   it('is not pushed without one of the platforms, as with a base that is the same for all of them', async () => {
-    const context = join(directory, 'same');
-    const to = join(directory, 'layout');
+    const context = folder.at('same');
+    const to = folder.at('layout');
     await mkdir(context);
     await writeFile(join(context, 'Dockerfile'), 'FROM scratch\nCOPY Dockerfile /\n');
-    const environment = { TMPDIR: join(directory, 'scratch'), BUILDAH_ISOLATION: 'chroot', SOURCE_DATE_EPOCH: '0' };
+    const environment = { TMPDIR: folder.at('scratch'), BUILDAH_ISOLATION: 'chroot', SOURCE_DATE_EPOCH: '0' };
     const script: Program = [
       'bash',
       '-c',
@@ -135,7 +131,7 @@ describe('the image', function () {
     let environment: readonly string[];
 
     before(async () => {
-      root = join(directory, 'root');
+      root = folder.at('root');
       await mkdir(root);
       await run(CRANE, 'export', '--platform', `linux/${OWN_ARCHITECTURE}`, image(), `${root}.tar`);
       await run(['tar'], '-xf', `${root}.tar`, '-C', root);
@@ -201,13 +197,13 @@ describe('the image', function () {
   });
 
   it('is installed by the commands that the script prints, with helm and with kubectl', async () => {
-    const said = (await readFile(join(directory, 'first.txt'), 'utf8')).split('\n');
+    const said = (await readFile(folder.at('first.txt'), 'utf8')).split('\n');
     const cluster = await startCluster({ kwok: false, schedulerAndManager: false });
     try {
       const environment = {
         PATH: [binaries(), process.env.PATH].join(delimiter),
         KUBECONFIG: cluster.kubeconfig,
-        HELM_CONFIG_HOME: directory,
+        HELM_CONFIG_HOME: folder.at(),
       };
       const [line = ''] = built;
       for (const [begin, name] of [

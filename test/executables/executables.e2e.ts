@@ -1,8 +1,7 @@
 /** What `npm run executables` made: of every platform its structure, and of linux/amd64 that it runs. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -12,6 +11,7 @@ import { binaries } from '../../hack/cluster/spawn.ts';
 import { machCommands } from '../../hack/executables/mach-o.ts';
 import { archiveOf, nameOf, programOf, TARGETS, type Target } from '../../hack/executables/targets.ts';
 import { run, runWith } from '../e2e/support/programs.ts';
+import { folderForAll } from '../support/folder.ts';
 import { type Product, startProduct } from '../support/product.ts';
 import { readExecutable } from './read.ts';
 
@@ -74,20 +74,16 @@ describe('kubectl archaware', function () {
   const own = join(DIRECTORY, 'linux-amd64');
   const kubectl = join(binaries(), 'kubectl');
   let product: Product;
-  let home: string;
+  const home = folderForAll();
 
   before(async function () {
     if (process.platform !== 'linux' || process.arch !== 'x64') return this.skip();
     product = await startProduct();
-    home = await mkdtemp(join(tmpdir(), 'archaware-executable-'));
   });
-  after(async () => {
-    await product?.stop();
-    if (home !== undefined) await rm(home, { recursive: true });
-  });
+  after(() => product?.stop());
 
   const environment = () => ({
-    HOME: home,
+    HOME: home.at(),
     KUBECONFIG: product.cluster.kubeconfig,
     PATH: [own, binaries(), process.env.PATH].join(delimiter),
     ARCHAWARE_REGISTRIES__INSECURE: product.registry.host,
