@@ -158,20 +158,11 @@ export function startResolver(hosts: readonly string[], overrides: Partial<Resol
   const unusable: string[] = [];
   const resolver = createResolver({
     cache: createImageCache(1000),
-    namesSkipped: true,
+    ...{ namesSkipped: true, isPrivate: () => false, pullSecrets: async () => [], maxEntries: 1000, maxInFlight: 8 },
     endpointsOf: createRoutes({ mirrors: {}, insecure: hosts, hosts: () => undefined }).endpointsOf,
-    isPrivate: () => false,
-    pullSecrets: async () => [],
-    maxEntries: 1000,
     ttl: { tag: 600_000, always: 10_000, failure: 30_000 },
-    timeoutMs: 20_000,
-    maxInFlight: 8,
-    insecure: hosts,
-    addresses: {},
-    userAgent: 'archaware-controller/test',
-    now: () => time,
-    after: patientClock().after,
-    random: () => 0.5,
+    ...{ timeoutMs: 20_000, insecure: hosts, addresses: {}, userAgent: 'archaware-controller/test' },
+    ...{ now: () => time, after: patientClock().after, random: () => 0.5 },
     // Who meets a limit does not wait in a queue: the tests of the pace do.
     patienceMs: 0,
     signal: controller.signal,

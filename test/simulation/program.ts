@@ -191,14 +191,8 @@ export function startCleaner(options: { name: string; world: World; server: Mode
   let isOver = false;
 
   async function run(): Promise<void> {
-    const look = {
-      client,
-      taints,
-      webhook: false,
-      ownCertificates: false,
-      namespace: LEASE_NAMESPACE,
-      signal: end.signal,
-    };
+    const { signal } = end;
+    const look = { client, taints, webhook: false, ownCertificates: false, namespace: LEASE_NAMESPACE, signal };
     const say = () => {};
     const installation = installationIn(LEASE_NAMESPACE);
     const leaseTo = { namespace: LEASE_NAMESPACE, name: leaseName };

@@ -28,13 +28,8 @@ describe('a program', () => {
   const controller = new AbortController();
   const run = (name: string, more: Partial<Program> = {}) =>
     runProgram({
-      path: join(programs.bin, name),
-      args: [],
-      stdin: '',
-      env: {},
-      timeoutMs: 30_000,
-      signal: controller.signal,
-      ...more,
+      ...{ path: join(programs.bin, name), args: [], stdin: '', env: {}, timeoutMs: 30_000 },
+      ...{ signal: controller.signal, ...more },
     });
   const failure = (name: string, more: Partial<Program> = {}): Promise<unknown> =>
     run(name, more).catch((error: unknown) => error);
@@ -188,10 +183,7 @@ describe("a program's environment", () => {
   });
 
   it('has what its configuration says', () => {
-    expect(programEnvironment({ AWS_ROLE_ARN: 'other', X: '1' })).to.include({
-      AWS_ROLE_ARN: 'other',
-      X: '1',
-      PATH: '/bin',
-    });
+    const configured = { AWS_ROLE_ARN: 'other', X: '1' };
+    expect(programEnvironment(configured)).to.include({ ...configured, PATH: '/bin' });
   });
 });

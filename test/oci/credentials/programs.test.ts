@@ -30,14 +30,8 @@ const parseProviderConfig = (text: string): Provider[] => mergeProviders([parseP
 
 describe('a CredentialProviderConfig', () => {
   const full = { ...PROVIDER, args: ['get', '--x'], env: [{ name: 'AWS_PROFILE', value: 'hunter2' }] };
-  const read: Provider = {
-    name: 'ecr-credential-provider',
-    matchImages: ['*.dkr.ecr.*.amazonaws.com'],
-    defaultCacheDuration: 43_205_000,
-    args: ['get', '--x'],
-    env: { AWS_PROFILE: 'hunter2' },
-    apiVersion: API,
-  };
+  const env = { AWS_PROFILE: 'hunter2' };
+  const read: Provider = { ...PROVIDER, defaultCacheDuration: 43_205_000, args: ['get', '--x'], env };
 
   it('is read from YAML and from JSON', () => {
     const config = { ...CONFIG, providers: [full] };

@@ -325,20 +325,11 @@ describe('a connection to a registry', () => {
   describe('sends', () => {
     it("the endpoint's headers, which never replace the program's own", async () => {
       const { host, headers } = await start();
+      const names = ['ACCEPT', 'authorization', 'User-Agent', 'Host', 'accept-encoding', 'connection'];
+      const theirs = Object.fromEntries([...names, 'Proxy-Authorization'].map((name) => [name, 'theirs']));
       await ask(`http://${host}/`, {
         headers: { Accept: 'a/b', Authorization: 'Bearer ours' },
-        endpointHeaders: {
-          'X-Key': 'k',
-          ACCEPT: 'theirs',
-          authorization: 'theirs',
-          'User-Agent': 'theirs',
-          Host: 'theirs',
-          'accept-encoding': 'gzip',
-          'Content-Length': '7',
-          'Transfer-Encoding': 'chunked',
-          connection: 'close',
-          'Proxy-Authorization': 'theirs',
-        },
+        endpointHeaders: { 'X-Key': 'k', 'Content-Length': '7', 'Transfer-Encoding': 'chunked', ...theirs },
       });
       expect(headers[0]).to.deep.equal({
         'x-key': 'k',
@@ -356,11 +347,8 @@ describe('a connection to a registry', () => {
       on('/', async (request, response) => {
         const chunks: Buffer[] = [];
         for await (const chunk of request) chunks.push(chunk);
-        reply(
-          200,
-          {},
-          `${request.method} ${request.headers['content-type']} ${Buffer.concat(chunks)}`,
-        )(request, response);
+        const said = `${request.method} ${request.headers['content-type']} ${Buffer.concat(chunks)}`;
+        reply(200, {}, said)(request, response);
       });
       const headers = { 'content-type': 'application/x-www-form-urlencoded' };
       const { body } = await ask(`http://${host}/`, { method: 'POST', headers, body: 'a=b&c=d' });

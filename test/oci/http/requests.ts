@@ -14,15 +14,8 @@ import { never } from '../server.ts';
 /** A request as it comes to the links. */
 export function requestTo(url: string | URL, more: Partial<RegistryRequest> = {}): RegistryRequest {
   return {
-    method: 'GET',
-    url: new URL(url),
-    headers: {},
-    scope: '',
-    registry: 'the-registry',
-    policy: 'registry',
-    maxBytes: 1000,
-    signal: never,
-    ...more,
+    ...{ method: 'GET', url: new URL(url), headers: {}, scope: '', signal: never },
+    ...{ registry: 'the-registry', policy: 'registry', maxBytes: 1000, ...more },
   };
 }
 
