@@ -16,7 +16,9 @@ const entry = (os: string, architecture: string, more: object = {}): object => (
   size: 1,
   platform: { os, architecture, ...more },
 });
-const stated = (os: string, architecture: string, variant = '') => ({ os, architecture, variant, hasFeatures: false });
+const stated = (os: string, architecture: string, variant = '', hasFeatures = false) => {
+  return { os, architecture, variant, hasFeatures };
+};
 const bytes = (value: unknown): Uint8Array => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 
 describe('a manifest', () => {
@@ -26,11 +28,7 @@ describe('a manifest', () => {
     ['an empty platform', { ...entry('', ''), platform: {} }, { platform: stated('', '') }],
     ['no platform', { mediaType: IMAGE, digest: D }, { kind: 'image' }],
     ['null as its platform', { mediaType: IMAGE, digest: D, platform: null }, { kind: 'image' }],
-    [
-      'features',
-      entry('linux', 'amd64', { 'os.features': ['x'] }),
-      { platform: { ...stated('linux', 'amd64'), hasFeatures: true } },
-    ],
+    ['features', entry('linux', 'amd64', { 'os.features': ['x'] }), { platform: stated('linux', 'amd64', '', true) }],
     ['no features', entry('linux', 'amd64', { 'os.features': [] }), { platform: stated('linux', 'amd64') }],
     [
       'names in other cases, as Go reads them',

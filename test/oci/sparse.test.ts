@@ -164,13 +164,8 @@ describe('a registry that may lack platforms of an index', () => {
     const inside = { schemaVersion: 2, mediaType: INDEX, manifests: entries('linux/arm64') };
     const nested = source.put('app', 'manifests', inside);
     const lost = mirror.put('app', 'manifests', { ...inside, manifests: entries('linux/s390x') });
-    const index = (digest: string, architecture: string) => ({
-      mediaType: INDEX,
-      digest,
-      size: 1,
-      platform: { os: 'linux', architecture },
-    });
-    putIndex(source, [...entries('linux/amd64'), index(nested, 'arm64'), index(lost, 's390x')]);
+    const index = (digest: string, name: string) => ({ ...entries(name)[0], mediaType: INDEX, digest });
+    putIndex(source, [...entries('linux/amd64'), index(nested, 'linux/arm64'), index(lost, 'linux/s390x')]);
     hold(source, 'linux/amd64');
     start({ sparse: [source.host] });
     const { platforms, skipped } = await resolve();

@@ -44,10 +44,11 @@ const owned = (uid: string, controller = true): JsonObject => ({
 const pods = { group: '', version: 'v1', resource: 'pods' };
 const daemonSets = { group: 'apps', version: 'v1', resource: 'daemonsets' };
 
+const REVIEW = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' };
+
 function asking(request: JsonObject = {}): JsonObject {
   return {
-    apiVersion: 'admission.k8s.io/v1',
-    kind: 'AdmissionReview',
+    ...REVIEW,
     request: { uid: 'u1', resource: pods, operation: 'CREATE', namespace: 'shop', object: POD, ...request },
   };
 }
@@ -62,11 +63,7 @@ function patchIn(answer: Reviewed): unknown {
   return JSON.parse(Buffer.from(stringAt(responseIn(answer), 'patch') ?? '', 'base64').toString());
 }
 
-const ALLOWED = JSON.stringify({
-  apiVersion: 'admission.k8s.io/v1',
-  kind: 'AdmissionReview',
-  response: { uid: 'u1', allowed: true },
-});
+const ALLOWED = JSON.stringify({ ...REVIEW, response: { uid: 'u1', allowed: true } });
 
 describe('the answer to a review of a pod', () => {
   it('names the uid of its own request, whatever is in it, also if the verdict is remembered', () => {

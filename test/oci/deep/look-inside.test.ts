@@ -112,6 +112,8 @@ describe('looking inside images', () => {
     });
   }
 
+  const file = (bytes?: Buffer) => [[{ name: 'app', ...(bytes && { bytes }) }]];
+  const MACHO = Buffer.from('cffaedfe0c000001', 'hex');
   const rows: readonly (readonly [title: string, layers: readonly LayerSource[], Start | string, object])[] = [
     [
       'a program in the PATH of the image',
@@ -155,24 +157,14 @@ describe('looking inside images', () => {
       '/a',
       unknown('/bin/none', '/a is a script of /bin/none; /bin/none is not in the layers'),
     ],
-    [
-      'Mach-O',
-      [[{ name: 'app', bytes: Buffer.from('cffaedfe0c000001', 'hex') }]],
-      '/app',
-      { program: '/app', machine: 'Mach-O, a program for macOS', verdict: 'lies' },
-    ],
+    ['Mach-O', file(MACHO), '/app', { ...lies('/app'), machine: 'Mach-O, a program for macOS' }],
     [
       'a program for Windows',
-      [[{ name: 'app', bytes: pe('amd64') }]],
+      file(pe('amd64')),
       '/app',
-      { program: '/app', machine: 'a Windows program (PE, x86-64)', verdict: 'lies' },
+      { ...lies('/app'), machine: 'a Windows program (PE, x86-64)' },
     ],
-    [
-      'an empty file',
-      [[{ name: 'app' }]],
-      '/app',
-      { program: '/app', machine: 'empty', verdict: 'unknown', reason: '/app is empty' },
-    ],
+    ['an empty file', file(), '/app', { ...unknown('/app', '/app is empty'), machine: 'empty' }],
     [
       'a sparse file',
       [[{ name: 'app', type: 'S' }]],

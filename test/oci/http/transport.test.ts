@@ -81,13 +81,8 @@ describe('a request to a registry', () => {
         const seen: RegistryRequest[] = [];
         const redirecting = chain([followRedirects(() => undefined)], async (request) => {
           seen.push(request);
-          const isFirst = seen.length === 1;
-          return {
-            status: isFirst ? 302 : 200,
-            headers: isFirst ? { location: to } : {},
-            body: new Uint8Array(),
-            url: request.url,
-          };
+          const answer = seen.length === 1 ? { status: 302, headers: { location: to } } : { status: 200, headers: {} };
+          return { ...answer, body: new Uint8Array(), url: request.url };
         });
         await redirecting(
           requestTo(from, {

@@ -33,15 +33,9 @@ describe('the lookup over mirrors', () => {
 
   function start(mirrors: Partial<Mirrors[string]> = {}, overrides: Partial<ResolverOptions> = {}): void {
     const insecure = [source, first, second].map(({ host }) => host);
+    const endpoints = insecure.slice(1);
     const { endpointsOf } = createRoutes({
-      mirrors: {
-        [source.host]: {
-          endpoints: [first, second].map(({ host }) => host),
-          fallback: true,
-          credentials: 'mirror',
-          ...mirrors,
-        },
-      },
+      mirrors: { [source.host]: { endpoints, fallback: true, credentials: 'mirror', ...mirrors } },
       insecure,
       hosts: () => undefined,
     });
