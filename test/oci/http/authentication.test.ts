@@ -371,22 +371,6 @@ describe('a project that challenges', () => {
     expect(await firstOf(at('team/four', CREDENTIAL))).to.equal('r.example.com -');
   });
 
-  it('with one repository alone is asked for its challenge once an hour, and others of it each for their own', async () => {
-    const { ask, paths, advance } = setup(withToken);
-    await ask(at('team/one', CREDENTIAL));
-    for (let check = 1; check <= 5; check += 1) {
-      advance(660_000);
-      await ask(at('team/one', CREDENTIAL));
-    }
-    expect(paths().slice(3)).to.deep.equal(
-      Array(5)
-        .fill([`auth.example.com ${BASIC}`, 'r.example.com Bearer t'])
-        .flat(),
-    );
-    await ask(at('team/public', CREDENTIAL));
-    expect(paths()[13]).to.equal('r.example.com -');
-  });
-
   it('with a login that was refused is asked first the next time', async () => {
     let status = 200;
     const { ask, paths, advance } = setup(registry(BEARER, () => ({ status, json: { token: 't' } })));
@@ -564,20 +548,6 @@ describe('token requests at once', () => {
     open();
     expect(await second).to.include({ status: 200 });
     expect(tokens()).to.have.length(1);
-  });
-
-  it('end when all waiting requests have left, and the next one starts again', async () => {
-    const { ask, tokens, open } = held();
-    const leaving = new AbortController();
-    const first = ask({ signal: leaving.signal }).catch((reason: unknown) => reason);
-    await new Promise(setImmediate);
-    leaving.abort(new Error('gone'));
-    expect(await first).to.include({ message: 'gone' });
-    expect(tokens()[0]?.signal.aborted).to.equal(true);
-    const next = ask();
-    open();
-    expect(await next).to.include({ status: 200 });
-    expect(tokens()).to.have.length(2);
   });
 
   it('are not made by a request whose old token was refused after another got a new one', async () => {
