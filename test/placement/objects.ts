@@ -7,7 +7,7 @@ import type { ImageAnswer } from '../../src/placement/images.ts';
 import { type Node, readNode } from '../../src/placement/nodes/node.ts';
 import type { DaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { type PodTemplate, readTemplate } from '../../src/placement/objects/pod.ts';
-import type { Settings } from '../../src/placement/settings.ts';
+import type { Policy, Settings } from '../../src/placement/settings.ts';
 import { readDaemonSetSubject, readTemplateSubject, type Subject } from '../../src/placement/subject.ts';
 
 const DEFAULTS = toSettings(loadConfig({ file: undefined, environment: {}, flags: {} }).config);
@@ -15,6 +15,12 @@ const DEFAULTS = toSettings(loadConfig({ file: undefined, environment: {}, flags
 /** The settings of the default configuration, with these changes. */
 export function settings(given: Partial<Settings> = {}): Settings {
   return { ...DEFAULTS, ...given };
+}
+
+/** A policy with these settings, for every pod unless `selects` says otherwise. */
+export function policyOf(name: string, given: Partial<Settings>, selects: Partial<Policy> = {}): Policy {
+  const everything = { namespaces: undefined, namespaceSelector: [], podSelector: [] };
+  return { name, ...everything, ...selects, settings: { ...settings(given), policy: name } };
 }
 
 /** A template with one container for each image; `spec` and `metadata` as the API server would send them. */

@@ -46,15 +46,12 @@ function check(rows: readonly Row[]): void {
 
 describe('what each mode adds to a pod', () => {
   const preferred = { arm64: 75 };
+  const AFFINE = 'requires arch=amd64,arm64; prefers arm64=75';
   check([
     ['taints', placed({ a: BOTH }, { mode: 'taints', preferred }), 'tolerates amd64,arm64'],
     ['observe', placed({ a: BOTH }, { mode: 'observe', preferred }), ''],
-    ['affinity', placed({ a: BOTH }, { mode: 'affinity', preferred }), 'requires arch=amd64,arm64; prefers arm64=75'],
-    [
-      'both',
-      placed({ a: BOTH }, { mode: 'both', preferred }),
-      'tolerates amd64,arm64; requires arch=amd64,arm64; prefers arm64=75',
-    ],
+    ['affinity', placed({ a: BOTH }, { mode: 'affinity', preferred }), AFFINE],
+    ['both', placed({ a: BOTH }, { mode: 'both', preferred }), `tolerates amd64,arm64; ${AFFINE}`],
     // The guard policies refuse a toleration of it, and with it all others of the write.
     [
       'an image that states a port that Go does not have',

@@ -33,6 +33,7 @@ const AFFINITY = { 'f:affinity': {} };
 const author = wrote('kubectl', IMAGE);
 const US = wrote('archaware-controller', TOLERATIONS, 1);
 const BY_US = [author, US];
+const RELEASED = wrote('archaware-controller', AFFINITY, 1);
 const ASKS_ARM = requires(term('arch In arm64'));
 
 describe('what archaware wrote to a pod', () => {
@@ -57,13 +58,7 @@ describe('what archaware wrote to a pod', () => {
     ['an image was changed in a later second', [US, wrote('kubectl-set', IMAGE, 2)], ours, 'taints'],
     ['something else was', [US, wrote('kubectl-edit', { 'f:activeDeadlineSeconds': {} }, 2)], ours, 'taints', 'amd64'],
     ['the status was written later', [...BY_US, wrote('kubelet', {}, 3, 'status')], ours, 'taints', 'amd64'],
-    [
-      'node affinity at the release of the gate',
-      [author, wrote('archaware-controller', AFFINITY, 1)],
-      { affinity: ASKS_ARM },
-      'affinity',
-      'arm64',
-    ],
+    ['node affinity at the release of the gate', [author, RELEASED], { affinity: ASKS_ARM }, 'affinity', 'arm64'],
     ['node affinity at admission', [author], { affinity: ASKS_ARM }, 'affinity', 'arm64', { required }],
     ['node affinity of the author', [wrote('kubectl', AFFINITY)], { affinity: ASKS_ARM }, 'affinity'],
   ];

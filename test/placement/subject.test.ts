@@ -9,9 +9,9 @@ import { readNamespace } from '../../src/placement/objects/namespace.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import { placingFor, recordBasis, standingArchitectures, standingTemplate } from '../../src/placement/placing.ts';
 import { contradictionOf } from '../../src/placement/reasons.ts';
-import type { Policy, Settings } from '../../src/placement/settings.ts';
+import type { Settings } from '../../src/placement/settings.ts';
 import { keyOf, readPodSubject, type Subject } from '../../src/placement/subject.ts';
-import { daemonSetSubject, failed, known, settings, toleration } from './objects.ts';
+import { daemonSetSubject, failed, known, policyOf, settings, toleration } from './objects.ts';
 
 /** The fields of a pod and of its surroundings in which one case differs from another. */
 type Given = {
@@ -107,13 +107,7 @@ const under = (given: Given, one: Partial<Settings>, other: Partial<Settings>): 
   { ...given, settings: one },
   { ...given, settings: other },
 ];
-const POLICY: Policy = {
-  name: 'p',
-  namespaces: undefined,
-  namespaceSelector: [],
-  podSelector: [],
-  settings: settings({ mode: 'both', schedulable: ['arm64'] }),
-};
+const POLICY = policyOf('p', { mode: 'both', schedulable: ['arm64'] });
 
 /** A row for each setting, or why it is in no key: a setting without one does not compile. */
 const SETTINGS: Readonly<Record<SettingName, Row | Reason>> = {

@@ -3,7 +3,7 @@ import { explainPlacement, imagesToAsk } from '../../../src/analysis/explain/exp
 import type { Explanation } from '../../../src/analysis/explain/explanation.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { requires, term } from '../../placement/affinities.ts';
-import { digest, settings, taint } from '../../placement/objects.ts';
+import { digest, policyOf, taint } from '../../placement/objects.ts';
 
 import { BOTH, explained, type Given, IGNORED, inputOf, node, tolerating } from './explained.ts';
 
@@ -190,10 +190,7 @@ describe('an explanation names the state of the pod', () => {
 
 describe('an explanation by a policy', () => {
   it('names the policy and the source of its values', () => {
-    const everywhere = { namespaces: undefined, namespaceSelector: [], podSelector: [] };
-    const policies = [
-      { name: 'arm', ...everywhere, settings: { ...settings({ schedulable: ['arm64'] }), policy: 'arm' } },
-    ];
+    const policies = [policyOf('arm', { schedulable: ['arm64'] })];
     const told = explained({ images: BOTH, settings: { policies } });
     expect(told).to.have.property('policy', 'arm');
     expect(told.decision.architectures).to.deep.equal(['arm64']);

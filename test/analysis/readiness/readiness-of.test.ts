@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { IGNORE_LABEL } from '../../../src/names.ts';
 import { requires, term } from '../../placement/affinities.ts';
-import { settings as settingsOf, taint } from '../../placement/objects.ts';
+import { policyOf, taint } from '../../placement/objects.ts';
 import { node, object, owned, report, texts, verdict, type World } from './world.ts';
 
 const ASKS_ARM = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
@@ -14,13 +14,7 @@ const ASKED = 'its nodeSelector asks for kubernetes.io/arch=amd64';
 const stating = (architectures: string) => ({ annotations: { 'archaware.dev/architectures': architectures } });
 /** A node of arm64 with these taints. */
 const tainted = (...texts: string[]) => node('arm64', { taints: texts.map((text) => taint(text)) });
-const LEGACY = {
-  name: 'legacy',
-  namespaces: ['shop'],
-  namespaceSelector: [],
-  podSelector: [],
-  settings: { ...settingsOf(), policy: 'legacy', schedulable: ['amd64'] },
-};
+const LEGACY = policyOf('legacy', { schedulable: ['amd64'] }, { namespaces: ['shop'] });
 const ONLY = ['blocked', 'b-amd64 (c-b-amd64) is only for linux/amd64'];
 const FALLBACK = { settings: { unresolvable: 'fallback', fallback: ['arm64'] } } as const;
 const RELEASE = { settings: { noCommonArchitecture: 'release' } } as const;

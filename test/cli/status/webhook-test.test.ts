@@ -1,9 +1,10 @@
 import { expect } from 'chai';
 import { namespaceToTest, reviewsPods } from '../../../src/cli/status/webhook.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
-import { settings } from '../../placement/objects.ts';
+import { policyOf, settings } from '../../placement/objects.ts';
 
 const IGNORED = { 'archaware.dev/ignore': 'true' };
+const EXCLUDING = [policyOf('p', { excludeNamespaces: ['*'] }, { namespaces: ['default'] })];
 const named = (...names: readonly string[]) => names.map((name) => ({ name, labels: {} }));
 
 describe('the namespace in which status tests the webhook', () => {
@@ -18,19 +19,7 @@ describe('the namespace in which status tests the webhook', () => {
     ['is so where default is ignored', [{ name: 'default', labels: IGNORED }, ...named('shop')], 'shop'],
     ['is the first other one where there is no default', named('shop', 'archaware'), 'shop'],
     ['is never ours, nor one of the system', named('archaware', 'kube-system', 'kube-public'), undefined],
-    [
-      'is not one that a policy excludes',
-      named('default', 'shop'),
-      'shop',
-      {
-        policies: [
-          {
-            ...{ name: 'p', namespaces: ['default'], namespaceSelector: [], podSelector: [] },
-            settings: settings({ excludeNamespaces: ['*'] }),
-          },
-        ],
-      },
-    ],
+    ['is not one that a policy excludes', named('default', 'shop'), 'shop', { policies: EXCLUDING }],
   ];
   for (const [what, namespaces, expected, given] of rows)
     it(what, () => expect(namespaceToTest(namespaces, 'archaware', settings(given))).to.equal(expected));

@@ -3,7 +3,7 @@ import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { readRecord, withRollout } from '../../../src/placement/objects/template-record.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { requires, term } from '../../placement/affinities.ts';
-import { failed, known, settings } from '../../placement/objects.ts';
+import { failed, known, policyOf, settings } from '../../placement/objects.ts';
 import { describePlacing } from '../placing.ts';
 import { arrangeDaemonSets, asWritten, type DaemonSetGiven, KEY, leftBehind, shown } from './world.ts';
 
@@ -172,12 +172,9 @@ describe('the reconciliation of a DaemonSet', () => {
   }
 
   it('is treated as the policy for its template says', async () => {
-    const everywhere = { namespaces: undefined, namespaceSelector: [] };
     const podSelector = [{ key: 'app', operator: 'in', values: ['agent'] }] as const;
-    const all = { ...settings({ schedulable: ['amd64'] }), policy: 'p' };
-    const { put, run, now } = arrangeDaemonSets({
-      policies: [{ name: 'p', ...everywhere, podSelector, settings: all }],
-    });
+    const policy = policyOf('p', { schedulable: ['amd64'] }, { podSelector });
+    const { put, run, now } = arrangeDaemonSets({ policies: [policy] });
     put({ spec: { containers: [] }, templateLabels: { app: 'agent' } });
     await run();
     expect(shown(now())).to.equal('amd64');

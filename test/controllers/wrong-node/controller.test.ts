@@ -16,7 +16,7 @@ import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/da
 import { type Namespace, readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
-import { digest, failed, known, pending, settings, taint, toleration } from '../../placement/objects.ts';
+import { digest, failed, known, pending, policyOf, settings, taint, toleration } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 
 const SECOND = 1_000;
@@ -230,8 +230,7 @@ describe('a pod that is found on a wrong node', () => {
   }
 
   it('is treated as its policy says', async () => {
-    const everywhere = { namespaces: ['shop'], namespaceSelector: [], podSelector: [] };
-    const policy = { name: 'p', ...everywhere, settings: { ...settings({ onWrongNode: 'evict' }), policy: 'p' } };
+    const policy = policyOf('p', { onWrongNode: 'evict' }, { namespaces: ['shop'] });
     const { pod, run, evicted } = arrange({ onWrongNode: 'warn', policies: [policy] });
     await run(pod('a'));
     expect(evicted).to.deep.equal(['a']);

@@ -20,6 +20,8 @@ function template(images: readonly string[], spec: JsonObject = {}, metadata: Js
 const onArm = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
 const apart = 'the images have no architecture in common, so the pods will';
 const sets = '(amd: amd64; arm: arm64)';
+const apartAs = (noCommonArchitecture: Settings['noCommonArchitecture']) => ({ settings: { noCommonArchitecture } });
+const dropped = 'arm64 was dropped: the running version has it';
 const onAmd = 'image amd runs on amd64 only; the pods will run on amd64 nodes';
 
 type Row = readonly [
@@ -33,24 +35,10 @@ const rows: Row[] = [
   ['images that run everywhere', template(['both']), []],
   ['an image that is not known', template(['cold']), []],
   ['an image that runs on less', template(['both', 'amd', 'cold']), [onAmd]],
-  [
-    'an image for nodes that are not there',
-    template(['mainframe']),
-    ['image mainframe runs on s390x only; no node has that: the pods will wait'],
-  ],
+  ['no node', template(['mainframe']), ['image mainframe runs on s390x only; no node has that: the pods will wait']],
   ['nothing in common', template(['amd', 'arm']), [`${apart} be held ${sets}`]],
-  [
-    'nothing in common, released',
-    template(['amd', 'arm']),
-    [`${apart} run on nodes of any architecture ${sets}`],
-    { settings: { noCommonArchitecture: 'release' } },
-  ],
-  [
-    'nothing in common, rejected',
-    template(['amd', 'arm']),
-    [`${apart} be rejected ${sets}`],
-    { settings: { noCommonArchitecture: 'reject' } },
-  ],
+  ['released', template(['amd', 'arm']), [`${apart} run on nodes of any architecture ${sets}`], apartAs('release')],
+  ['rejected', template(['amd', 'arm']), [`${apart} be rejected ${sets}`], apartAs('reject')],
   [
     'a selector that an image cannot follow',
     template(['both', 'amd'], onArm),
@@ -58,12 +46,7 @@ const rows: Row[] = [
   ],
   ['a selector that all follow', template(['both', 'arm'], onArm), []],
   ['a statement of the author', template(['amd'], {}, { annotations: { 'archaware.dev/architectures': 'amd64' } }), []],
-  [
-    'an update that drops an architecture',
-    template(['amd']),
-    ['arm64 was dropped: the running version has it', onAmd],
-    { before: template(['both']) },
-  ],
+  ['an update that drops an architecture', template(['amd']), [dropped, onAmd], { before: template(['both']) }],
   ['an update from what is not known', template(['amd']), [onAmd], { before: template(['cold']) }],
   ['another update', template(['amd'], { terminationGracePeriodSeconds: 1 }), [], { before: template(['amd']) }],
   ['a template to be ignored', template(['amd'], {}, { labels: { 'archaware.dev/ignore': 'true' } }), []],

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import { isCutOff, isTaintedFor, unreadyNodesOf, wantsPodOn } from '../../../src/placement/nodes/cut-off.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { requires, term } from '../affinities.ts';
-import { node as anyNode, settings } from '../objects.ts';
+import { node as anyNode, settings, taint } from '../objects.ts';
 
 const { taints } = settings();
 const KEY = 'supported-arch';
@@ -26,12 +26,7 @@ describe('a DaemonSet wants a pod on a node', () => {
     ['with a taint of others while it is not ready', true, {}, { taints: [GPU], ready: false }],
     ['with our taint', true, {}, { taints: [{ key: KEY, value: 'amd64', effect: 'NoSchedule' }] }],
     ['that is cordoned', true, {}, { taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }] }],
-    [
-      'that its cloud has not initialized',
-      true,
-      {},
-      { taints: [{ key: 'node.cloudprovider.kubernetes.io/uninitialized', effect: 'NoSchedule' }] },
-    ],
+    ['uninitialized', true, {}, { taints: [taint('node.cloudprovider.kubernetes.io/uninitialized:NoSchedule')] }],
   ];
   for (const [what, wants, spec, given] of rows)
     it(`${what}: ${wants}`, () => expect(wantsPodOn(daemonSet(spec), node(given), KEY)).to.equal(wants));

@@ -10,7 +10,7 @@ import {
   whyNothingIsPublished,
 } from '../../../src/placement/publish/known-images.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
-import { settings } from '../objects.ts';
+import { policyOf, settings } from '../objects.ts';
 
 const set = (more: Partial<Extract<Narrowing, { kind: 'set' }>> = {}): Narrowing => ({
   ...{
@@ -131,13 +131,7 @@ describe('the object known', () => {
   });
 
   it('is not published where the policy could not decide as the controller does', () => {
-    const own = {
-      name: 'edge',
-      namespaces: undefined,
-      namespaceSelector: [],
-      podSelector: [],
-      settings: settings({ schedulable: ['arm64'] }),
-    };
+    const own = policyOf('edge', { schedulable: ['arm64'] });
     const why = (given: Parameters<typeof settings>[0], loops = ['pods']) =>
       whyNothingIsPublished(settings(given), loops);
     expect(why({})).to.equal(undefined);
