@@ -110,11 +110,9 @@ function podWith(
       'nodeSelector',
       fc.dictionary(fc.constantFrom(...selector), fc.constantFrom('a', 'arm64'), { noNullPrototype: true }),
     ),
-    fc
-      .array(container, { minLength: 1, maxLength: 2 })
-      .map((containers) => ({
-        containers: containers.map(([image, more], index) => ({ name: `c${index}`, image, ...more })),
-      })),
+    fc.array(container, { minLength: 1, maxLength: 2 }).map((containers) => ({
+      containers: containers.map(([image, more], index) => ({ name: `c${index}`, image, ...more })),
+    })),
   );
   const metadata = merged(
     fc.constant({ name: 'web', uid: 'u1', generation: 1, resourceVersion: '1' }),

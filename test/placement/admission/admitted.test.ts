@@ -67,16 +67,14 @@ const about = fc.record(
   { requiredKeys: [] },
 );
 const phase = fc.constantFrom({}, { status: { phase: 'Pending' } }, { status: { phase: 'Failed' } }, { status: 5 });
-const pods = fc
-  .tuple(anyPod(IMAGES), more, about, phase)
-  .map(
-    ([object, spec, metadata, status]): JsonObject => ({
-      ...object,
-      ...status,
-      metadata: { ...objectAt(object, 'metadata'), ...metadata },
-      spec: { ...objectAt(object, 'spec'), ...spec },
-    }),
-  );
+const pods = fc.tuple(anyPod(IMAGES), more, about, phase).map(
+  ([object, spec, metadata, status]): JsonObject => ({
+    ...object,
+    ...status,
+    metadata: { ...objectAt(object, 'metadata'), ...metadata },
+    spec: { ...objectAt(object, 'spec'), ...spec },
+  }),
+);
 const circumstances: fc.Arbitrary<Circumstances> = fc
   .record({
     mode: fc.constantFrom('taints', 'affinity', 'both'),
