@@ -67,14 +67,8 @@ describe('run with the webhook', () => {
     await folder.write({ 'tls.crt': certificate, 'tls.key': key });
     // It listens after its first look at the configuration.
     product.cluster.faults.inject({ method: 'GET', path: /mutatingwebhookconfigurations/, times: 1, delayMs: 2_000 });
-    const alone = [
-      '--leaderElection.enabled=false',
-      '--webhook.certificates',
-      folder.at(),
-      '--webhook.path',
-      '/reviews',
-    ];
-    await product.run([...flags, ...alone]);
+    const own = ['--leaderElection.enabled=false', '--webhook.certificates', folder.at(), '--webhook.path', '/reviews'];
+    await product.run([...flags, ...own]);
     const socket = connect(port, '127.0.0.1');
     await once(socket, 'connect');
     socket.destroy();

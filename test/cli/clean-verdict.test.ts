@@ -4,12 +4,7 @@ import { printOutcome } from '../../src/cli/clean/clean.ts';
 
 const POD = { kind: 'Pod', namespace: 'shop', name: 'web' };
 const NODE = { kind: 'Node', name: 'a' };
-const DONE = {
-  unlisted: 0,
-  steps: undefined as readonly (readonly string[])[] | undefined,
-  isBlind: false,
-  isBrokenOff: false,
-};
+const DONE = { unlisted: 0, steps: undefined as string[][] | undefined, isBlind: false, isBrokenOff: false };
 type Ledger = ReturnType<typeof createLedger>;
 
 describe('what clean says first', () => {

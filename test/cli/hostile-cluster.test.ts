@@ -57,14 +57,10 @@ describe('text of a cluster', () => {
       product.cluster.faults.inject({ path, status: 403, body: { message: `forbidden ${EVIL}` } }),
     );
     for (const command of COMMANDS) await expectClean(...command);
-    for (const heal of heals) heal();
-    const heal = product.cluster.faults.inject({
-      path: /\/version/,
-      status: 200,
-      body: { gitVersion: `v1.2.${EVIL}` },
-    });
+    for (const end of heals) end();
+    const end = product.cluster.faults.inject({ path: /\/version/, status: 200, body: { gitVersion: `v1.2.${EVIL}` } });
     expect(await expectClean('plan')).to.include('\\u001b]0;owned');
-    heal();
+    end();
   });
 
   describe('in the configuration of an installation', () => {

@@ -322,9 +322,7 @@ describe('the advice', () => {
     [
       'a pod that fails on the wrong node',
       { ...pulled('arm64', 'arm64'), status: died('x', '') },
-      [
-        /^container app fails on node amd-1 \(amd64\), for which its image has no platform; create the pod again; pulled /,
-      ],
+      [/^container app fails on node amd-1 \(amd64\), for which its image has no platform; create the pod again; /],
     ],
     [
       'a pod that fails on the wrong node, which its author named',

@@ -137,11 +137,7 @@ describe('the loops of a term', () => {
 
   for (const [what, tolerations, isTainted] of [
     ['at once if the DaemonSets that follow the cluster start there only when it is ready', [], true],
-    [
-      'only once it is ready if one starts before',
-      [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }],
-      false,
-    ],
+    ['only once ready if one starts before', [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }], false],
   ] as const) {
     it(`taint a new kind of node ${what}`, async () => {
       world = arrange();

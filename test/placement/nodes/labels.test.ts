@@ -177,13 +177,8 @@ describe('the decision for a node with labels', () => {
     const what = node({ labels: { 'x/y': 'true' }, taints: [ARM], managed: both });
     const unlabelled = decideNode(what, { taints: undefined, labels: rulesOf({}) }, true);
     expect(unlabelled).to.deep.include({ kind: 'set', removedLabels: ['x/y'], managed: managed({ taints: [TAINT] }) });
-    const untainted = decideNode(what, { taints: { ...settings().taints, manage: false }, labels: undefined }, true);
-    expect(untainted).to.deep.include({
-      kind: 'set',
-      taints: [],
-      removedLabels: [],
-      managed: managed({ labels: ['x/y'] }),
-    });
+    const bare = decideNode(what, { taints: { ...settings().taints, manage: false }, labels: undefined }, true);
+    expect(bare).to.deep.include({ kind: 'set', taints: [], removedLabels: [], managed: managed({ labels: ['x/y'] }) });
     const neither = decideNode(what, { taints: undefined, labels: undefined }, true);
     expect(neither).to.deep.equal({ kind: 'unchanged', conflicts: [] });
   });
