@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import { systemClock } from '../../src/kit/clock.ts';
 import { watchFiles } from '../../src/kit/watch-files.ts';
 import { folderForEach } from '../support/folder.ts';
+import { mount } from '../support/mounted.ts';
 import { needsPosix, replaceFile } from '../support/platforms.ts';
 
 /** Checks follow each other at once. */
@@ -121,21 +122,14 @@ describe('watched files', () => {
 
   it('may be a Secret that the kubelet mounts and whose links are swapped', async function () {
     needsPosix(this, 'link');
-    const mount = async (version: string, text: string): Promise<void> => {
-      await mkdir(at(`..${version}`));
-      await writeFile(at(`..${version}`, 'config.json'), text);
-      await symlink(`..${version}`, at('..data_tmp'));
-      await rename(at('..data_tmp'), at('..data'));
-    };
-    await mount('1', 'old');
-    await symlink('..data/config.json', at('config.json'));
+    const swap = (text: string) => mount(folder.at(), { 'config.json': text });
+    await swap('old');
     await watch([folder.at(), at('config.json')]);
-    await mount('2', 'new');
+    await swap('new');
     await until(() => calls === 1);
     // What changes while the files are being read leads to another call.
     await checked();
-    await mount('3', 'new');
-    await rm(at('..1'), { recursive: true });
+    await swap('new');
     await checked();
     expect(calls).to.equal(1);
   });

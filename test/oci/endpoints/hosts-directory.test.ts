@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
@@ -7,6 +7,7 @@ import { createHostsDirectory } from '../../../src/oci/endpoints/hosts-directory
 import type { FileProblem } from '../../../src/oci/endpoints/operator-file.ts';
 import type { Trust } from '../../../src/oci/http/trust.ts';
 import { folderForEach } from '../../support/folder.ts';
+import { mount } from '../../support/mounted.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
 const authority = createAuthority('one');
@@ -237,20 +238,13 @@ describe("containerd's directory of registries", () => {
 
   it('follows the links of a mounted ConfigMap, also when they are swapped', async function () {
     needsPosix(this, 'link');
-    const mount = (version: string, host: string) =>
-      write({ [`..${version}/quay.io/hosts.toml`]: server(host), [`..${version}/quay.io/ca.crt`]: '' });
-    await mount('v1', 'old.b');
-    await symlink('..v1', at('..data'));
-    await symlink('..data/quay.io', at('quay.io'));
+    await mount(at(), { 'quay.io/hosts.toml': server('old.b'), 'quay.io/ca.crt': '' });
     const opened = await open({});
     expect(opened.problems).to.deep.equal([]);
     expect(hostsOf(opened, 'quay.io')).to.deep.equal(['old.b']);
     expect(opened.hosts('..data')).to.equal(undefined);
 
-    await mount('v2', 'new.b');
-    await symlink('..v2', at('..data_tmp'));
-    await rename(at('..data_tmp'), at('..data'));
-    await rm(at('..v1'), { recursive: true });
+    await mount(at(), { 'quay.io/hosts.toml': server('new.b'), 'quay.io/ca.crt': '' });
     await opened.reload();
     expect(hostsOf(opened, 'quay.io')).to.deep.equal(['new.b']);
   });

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -8,6 +8,7 @@ import { createCertificateDirectory } from '../../../src/webhook/certificates/di
 import { issueServing, makeAuthority } from '../../../src/webhook/certificates/issue.ts';
 import type { CertificateSource, ServingCertificate } from '../../../src/webhook/certificates/source.ts';
 import { createHandClock, type HandClock } from '../../controllers/hand-clock.ts';
+import { mount } from '../../support/mounted.ts';
 import { needsPosix, replaceFile } from '../../support/platforms.ts';
 import { until } from '../self-made.ts';
 
@@ -161,21 +162,12 @@ describe('certificates of a directory', () => {
 
   it('are served after the kubelet swaps the link to them', async function () {
     needsPosix(this, 'link');
-    for (const version of ['..1', '..2', '..3']) {
-      await mkdir(join(directory, version));
-      for (const [name, text] of Object.entries(files())) await writeFile(join(directory, version, name), text);
-    }
-    const point = async (version: string) => {
-      await symlink(version, join(directory, '..data_tmp'));
-      await rename(join(directory, '..data_tmp'), join(directory, '..data'));
-    };
-    await point('..1');
-    for (const name of ['tls.crt', 'tls.key', 'ca.crt']) await symlink(join('..data', name), join(directory, name));
+    await mount(directory, files());
     await start();
-    await point('..2');
-    await pass();
-    await point('..3');
-    await pass();
+    for (let swaps = 0; swaps < 2; swaps += 1) {
+      await mount(directory, files());
+      await pass();
+    }
     expect(new Set(served.map(({ cert }) => cert)).size).to.equal(3);
     expect(served).to.have.length(3);
     expect(problems).to.deep.equal([]);
