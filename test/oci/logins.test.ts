@@ -3,6 +3,7 @@ import type { Access } from '../../src/oci/credentials/keyring.ts';
 import type { Resolution } from '../../src/oci/resolver.ts';
 import {
   type Answer,
+  byLogin,
   failureOf,
   type Harness,
   INDEX,
@@ -20,6 +21,7 @@ const ACCESS: Access = { namespace: 'default', pullSecrets: ['wrong', 'right'], 
 const basic = (login: string): string => `Basic ${Buffer.from(login).toString('base64')}`;
 const WRONG = basic('wrong:x');
 const RIGHT = basic('right:x');
+const FOUND = reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64')));
 
 describe('several logins for one image', () => {
   let server: ScriptedServer;
@@ -29,20 +31,14 @@ describe('several logins for one image', () => {
   beforeEach(async () => {
     server = await startServer();
     says = new Map([[RIGHT, reply(200, {}, '{"token":"t"}')]]);
-    const body = JSON.stringify(indexOf('linux/amd64'));
     server.on('/token', (request, response) =>
       (says.get(request.headers.authorization ?? 'nobody') ?? reply(401))(request, response),
     );
-    server.on('/v2/app/manifests/v1', (request, response) => {
-      const answer =
-        request.headers.authorization === 'Bearer t'
-          ? reply(200, { 'content-type': INDEX }, body)
-          : reply(401, { 'www-authenticate': `Bearer realm="http://${server.host}/token"` });
-      answer(request, response);
-    });
+    server.on('/v2/app/manifests/v1', byLogin({ 'Bearer t': FOUND }, asksForToken()));
     start(['wrong:x', 'right:x']);
   });
   stopAfterEach();
+  const asksForToken = () => reply(401, { 'www-authenticate': `Bearer realm="http://${server.host}/token"` });
 
   function start(logins: readonly string[], timeoutMs = 2000): void {
     harness = startResolver([server.host], {
@@ -82,13 +78,9 @@ describe('several logins for one image', () => {
   });
 
   it('are all tried if the registry itself answers something else to the first', async () => {
-    const body = JSON.stringify(indexOf('linux/amd64'));
     for (const answer of [reply(405), reply(409), reply(302), reply(302, { location: '/v2/app/manifests/v1' })]) {
-      server.on('/v2/app/manifests/v1', (request, response) => {
-        const { authorization } = request.headers;
-        const known: Record<string, Answer> = { [WRONG]: answer, [RIGHT]: reply(200, { 'content-type': INDEX }, body) };
-        (known[authorization ?? ''] ?? reply(401, { 'www-authenticate': 'Basic realm="x"' }))(request, response);
-      });
+      const known = { [WRONG]: answer, [RIGHT]: FOUND };
+      server.on('/v2/app/manifests/v1', byLogin(known, reply(401, { 'www-authenticate': 'Basic realm="x"' })));
       start(['wrong:x', 'right:x']);
       expect((await resolve()).platforms).to.have.length(1);
     }
@@ -113,12 +105,7 @@ describe('several logins for one image', () => {
   it('are named in their order where all are refused, with the code that the registry gives and none of its text', async () => {
     says.set(RIGHT, reply(200, {}, '{"token":"other"}'));
     const refused = (code: string) => JSON.stringify({ errors: [{ code, message: 'Your token has expired' }] });
-    server.on('/v2/app/manifests/v1', (request, response) => {
-      const { authorization } = request.headers;
-      const challenge = { 'www-authenticate': `Bearer realm="http://${server.host}/token"` };
-      const answer = authorization === undefined ? reply(401, challenge) : reply(403, {}, refused('DENIED'));
-      answer(request, response);
-    });
+    server.on('/v2/app/manifests/v1', byLogin({ nobody: asksForToken() }, reply(403, {}, refused('DENIED'))));
     const error = await failure();
     expect(error.message).to.equal(
       `${server.host} refused the login of pull secret "wrong" (401), and the login of pull secret "right" (DENIED), and an anonymous request (401)`,
@@ -133,11 +120,8 @@ describe('several logins for one image', () => {
 
   it('are refused with a code of the specification or with the status, whatever else the answer says', async () => {
     for (const body of ['{"errors":[{"code":"<script>"}]}', '{"errors":7}', 'x'.repeat(100_000), '']) {
-      server.on('/v2/app/manifests/v1', (request, response) => {
-        const { authorization } = request.headers;
-        const answer = authorization === undefined ? reply(401, { 'www-authenticate': 'Basic' }) : reply(403, {}, body);
-        answer(request, response);
-      });
+      const nobody = reply(401, { 'www-authenticate': 'Basic' });
+      server.on('/v2/app/manifests/v1', byLogin({ nobody }, reply(403, {}, body)));
       start(['right:x']);
       expect((await failure()).message).to.equal(
         `${server.host} refused the login of pull secret "right" (403), and an anonymous request (401)`,
@@ -170,14 +154,8 @@ describe('a token service that supports only POST', () => {
   beforeEach(async () => {
     server = await startServer();
     forms = [];
-    const body = JSON.stringify(indexOf('linux/amd64'));
-    server.on('*', (request, response) => {
-      const answer =
-        request.headers.authorization === 'Bearer t'
-          ? reply(200, { 'content-type': INDEX }, body)
-          : reply(401, { 'www-authenticate': `Bearer realm="http://${server.host}/token",service="s"` });
-      answer(request, response);
-    });
+    const challenge = { 'www-authenticate': `Bearer realm="http://${server.host}/token",service="s"` };
+    server.on('*', byLogin({ 'Bearer t': FOUND }, reply(401, challenge)));
     harness = startResolver([server.host], {
       pullSecrets: async () => [pullSecret('s', { [server.host]: 'me:a&b=c' })],
     });
@@ -245,13 +223,8 @@ describe('a login of a program', () => {
   });
   stopAfterEach();
 
-  const asksFor =
-    (challenge: string, then: Answer): Answer =>
-    (request, response) =>
-      (request.headers.authorization === undefined ? reply(401, { 'www-authenticate': challenge }) : then)(
-        request,
-        response,
-      );
+  const asksFor = (challenge: string, then: Answer): Answer =>
+    byLogin({ nobody: reply(401, { 'www-authenticate': challenge }) }, then);
   const rows: [what: string, isRefused: boolean, manifest: () => Answer, token: Answer][] = [
     ['is refused with 401 as Basic', true, () => asksFor('Basic realm="x"', reply(401)), reply(404)],
     ['is refused with 403 as Basic', true, () => asksFor('Basic realm="x"', reply(403)), reply(404)],

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
 import {
   ANYONE,
+  byLogin,
   CONFIG,
   failureOf,
   type Harness,
@@ -381,12 +382,10 @@ describe('the resolver', () => {
         },
       });
       const body = JSON.stringify(indexOf('linux/arm64'));
-      server.on('/v2/private/app/manifests/latest', (request, response) => {
-        const isAllowed = request.headers.authorization === `Basic ${Buffer.from('me:right').toString('base64')}`;
-        (isAllowed
-          ? reply(200, { 'content-type': INDEX, 'docker-content-digest': sha256(body) }, body)
-          : reply(401, { 'www-authenticate': 'Basic realm="x"' }))(request, response);
-      });
+      const right = `Basic ${Buffer.from('me:right').toString('base64')}`;
+      const found = reply(200, { 'content-type': INDEX, 'docker-content-digest': sha256(body) }, body);
+      const other = reply(401, { 'www-authenticate': 'Basic realm="x"' });
+      server.on('/v2/private/app/manifests/latest', byLogin({ [right]: found }, other));
       server.put('public', 'manifests', indexOf('linux/amd64'), { tag: 'latest' });
     });
     const access = (namespace: string, ...pullSecrets: string[]): Access => ({ namespace, pullSecrets, always: false });

@@ -49,6 +49,12 @@ export function reply(status: number, headers: Record<string, string> = {}, body
   };
 }
 
+/** An answer by the Authorization header; that for no header is `nobody`'s. */
+export const byLogin =
+  (answers: Readonly<Record<string, Answer>>, otherwise: Answer): Answer =>
+  (request, response) =>
+    (answers[request.headers.authorization ?? 'nobody'] ?? otherwise)(request, response);
+
 const running: (() => unknown)[] = [];
 
 /** For a suite: what its tests start of this file ends with each of them. */

@@ -5,6 +5,8 @@ import { createRoutes, type Mirrors } from '../../../src/oci/endpoints/mirrors.t
 import type { ResolverOptions } from '../../../src/oci/resolver.ts';
 import {
   ANYONE,
+  type Answer,
+  byLogin,
   failureOf,
   type Harness,
   INDEX,
@@ -135,12 +137,10 @@ describe('the lookup over mirrors', () => {
 
   describe('with credentials', () => {
     const login = (username: string, pattern: string) => ({ pattern, username, password: 'secret' });
-    const wants = (user: string): Parameters<ScriptedServer['on']>[1] => {
+    const wants = (user: string): Answer => {
       const right = `Basic ${Buffer.from(`${user}:secret`).toString('base64')}`;
-      return (request, response) =>
-        request.headers.authorization === right
-          ? reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64')))(request, response)
-          : reply(401, { 'www-authenticate': 'Basic realm="x"' })(request, response);
+      const found = reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64')));
+      return byLogin({ [right]: found }, reply(401, { 'www-authenticate': 'Basic realm="x"' }));
     };
     const users = (server: ScriptedServer) =>
       server.headers.map(({ authorization = '' }) =>
