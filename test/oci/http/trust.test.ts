@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
 import { createAuthorities, forStrangers, insecureTrust, readAuthorities } from '../../../src/oci/http/trust.ts';
+import { folderForEach } from '../../support/folder.ts';
 
 const one = createAuthority('one').certificate;
 const two = createAuthority('two').certificate;
@@ -46,18 +44,13 @@ describe('the authorities for TLS', () => {
     expect(authorities({ ...insecureTrust, authorities: [two] })).to.include.members([one, two]);
   });
 
-  it('include those of NODE_EXTRA_CA_CERTS, if that file can be read', function () {
+  const { at, write } = folderForEach();
+  it('include those of NODE_EXTRA_CA_CERTS, if that file can be read', async function () {
     // Later versions of Node.js fix their answer when the process starts.
     if ('getCACertificates' in process.getBuiltinModule('node:tls')) this.skip();
-    const directory = mkdtempSync(join(tmpdir(), 'archaware-'));
-    const file = join(directory, 'extra.pem');
-    try {
-      writeFileSync(file, one);
-      expect(createAuthorities(() => [two], file)()).to.include.members([one, two]);
-      expect(createAuthorities(() => [two], join(directory, 'none'))()).to.deep.equal([...rootCertificates, two]);
-    } finally {
-      rmSync(directory, { recursive: true });
-    }
+    await write({ 'extra.pem': one });
+    expect(createAuthorities(() => [two], at('extra.pem'))()).to.include.members([one, two]);
+    expect(createAuthorities(() => [two], at('none'))()).to.deep.equal([...rootCertificates, two]);
   });
 });
 
