@@ -3,8 +3,8 @@ import { loadOperatorFiles, registryNames } from '../../../src/app/registries/op
 import { resolverFor } from '../../../src/app/registries/registries.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
-import { ImageError } from '../../../src/oci/errors.ts';
 import type { Resolver } from '../../../src/oci/resolver.ts';
+import { ANYONE, failureOf } from '../../oci/server.ts';
 
 describe('the resolver of a configuration', () => {
   const end = new AbortController();
@@ -21,11 +21,7 @@ describe('the resolver of a configuration', () => {
       apiServer: { host, addresses: () => addresses },
     });
   }
-  const failure = (resolver: Resolver, image: string): Promise<ImageError> =>
-    resolver.resolve(image, { namespace: 'n', pullSecrets: [], always: false }, end.signal).then(
-      () => expect.fail('it was resolved'),
-      (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
-    );
+  const failure = (resolver: Resolver, image: string) => failureOf(resolver.resolve(image, ANYONE, end.signal));
 
   it('does not contact the API server, by any name or present address', async () => {
     const addresses = new Set<string>();
