@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
+import { run as runProgram } from '../../hack/programs.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { isGoing, nameOf, ours, taints, uidOf } from '../support/objects.ts';
 import { leads } from '../support/running.ts';
@@ -115,7 +114,7 @@ describe('archaware beside Karpenter', function () {
         ['NodePool default (amd64, arm64): 5 of 5 pods could run there (100 %).'],
       ]);
       const steps = before.stdout.replace(/^(?:NodePool| {2}(?:warning|error)).*$/gm, '');
-      await promisify(execFile)('sh', ['-e', '-c', steps], {
+      await runProgram('sh', ['-e', '-c', steps], {
         env: {
           PATH: `${binaries()}:${process.env.PATH}`,
           HOME: lab.world.cluster.directory,

@@ -1,12 +1,10 @@
 /** The shell blocks of our documents that are marked as tested, and what runs them. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { attempt } from '../../hack/programs.ts';
 import { startTestRegistry } from '../simulator/registry/registry.ts';
 import type { Finished } from './controller-process.ts';
 
@@ -66,15 +64,13 @@ export async function makeWorkplace(): Promise<Workplace> {
   return {
     directory,
     async run({ script, exit, line }, environment) {
-      const child = spawn('bash', ['-euo', 'pipefail', '-c', script], {
-        cwd: directory,
-        env: { PATH: process.env.PATH, HOME: directory, ...environment },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      });
-      const closed = once(child, 'close');
-      const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
-      if (child.exitCode === exit) return { code: exit, stdout, stderr };
-      throw new Error(`the block of line ${line} ended with ${child.exitCode}, not ${exit}:\n${stdout}${stderr}`);
+      const variables = Object.entries({ PATH: process.env.PATH, HOME: directory, ...environment });
+      const given = ['-i', ...variables.map((pair) => pair.join('='))];
+      const ended = await attempt('env', [...given, 'bash', '-euo', 'pipefail', '-c', script], { cwd: directory });
+      if (ended.code === exit) return ended;
+      throw new Error(
+        `the block of line ${line} ended with ${ended.code}, not ${exit}:\n${ended.stdout}${ended.stderr}`,
+      );
     },
     remove: () => rm(directory, { recursive: true }),
   };

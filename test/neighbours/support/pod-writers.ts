@@ -1,15 +1,12 @@
-import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { parseAllDocuments, stringify } from 'yaml';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
 import type { Cluster } from '../../../hack/cluster/cluster.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { freePorts } from '../../../hack/cluster/ports.ts';
 import { binaries, type Component, startComponent } from '../../../hack/cluster/spawn.ts';
-
-const run = promisify(execFile);
+import { run } from '../../../hack/programs.ts';
 
 /** Starts Argo Rollouts (`build-rollouts.sh`) beside the cluster, with all rights. */
 export async function startRollouts(cluster: Cluster): Promise<Component> {
@@ -46,11 +43,8 @@ export async function startVpaUpdater(cluster: Cluster): Promise<Component> {
  */
 export async function startIstioInjector(cluster: Cluster, image: string): Promise<Component> {
   const values = ['--set', `global.proxy.image=${image}`, '--set', `global.proxy_init.image=${image}`];
-  const { stdout } = await run(
-    join(binaries(), 'helm'),
-    ['template', 'istiod', join(binaries(), 'istio-chart'), '--namespace', 'istio-system', ...values],
-    { maxBuffer: 64 * 1024 * 1024 },
-  );
+  const words = ['template', 'istiod', join(binaries(), 'istio-chart'), '--namespace', 'istio-system', ...values];
+  const stdout = await run(join(binaries(), 'helm'), words);
   const objects = parseAllDocuments(stdout).map((document): unknown => document.toJS());
   const named = (kind: string, name: string) =>
     objects.find((object) => at(object, 'kind') === kind && at(object, 'metadata', 'name') === name);

@@ -10,20 +10,18 @@ import { registryName } from '../../../hack/cluster/node-config.ts';
 import type { RealNode } from '../../../hack/cluster/real-node.ts';
 import { type Registry, startRegistry } from '../../../hack/cluster/registry.ts';
 import { binaries } from '../../../hack/cluster/spawn.ts';
+import { toolsFolder } from '../../../hack/programs.ts';
 import { type Program, runWith } from '../../e2e/support/programs.ts';
 import type { Finished } from '../../support/controller-process.ts';
 
 /** The authorities that this machine's programs trust. The registries of packages may need them while a release is built. */
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
 
-/** The programs that `hack/release/build-tools.sh` builds: cosign. */
-export const releaseTools = (): string => join(binaries(), 'release');
-
 /** Which of them are not there, with what builds them. */
 export const missingTools = (...names: readonly string[]): string[] =>
-  names.every((name) => existsSync(join(releaseTools(), name)))
+  names.every((name) => existsSync(join(toolsFolder(), name)))
     ? []
-    : [`${names.join(' and ')} in ${releaseTools()} (run hack/release/build-tools.sh)`];
+    : [`${names.join(' and ')} in ${toolsFolder()} (run hack/release/build-tools.sh)`];
 
 export type RunOptions = { readonly cwd?: string; readonly environment?: Readonly<Record<string, string>> };
 
@@ -61,7 +59,7 @@ export async function startPlace(node?: RealNode): Promise<Place> {
   const environment = {
     // Programs in Go read it; Node.js and npm do not.
     SSL_CERT_FILE: authorities,
-    PATH: [releaseTools(), binaries(), process.env.PATH].join(delimiter),
+    PATH: [toolsFolder(), binaries(), process.env.PATH].join(delimiter),
     HELM_CACHE_HOME: join(home, 'helm/cache'),
     HELM_CONFIG_HOME: join(home, 'helm/config'),
     HELM_DATA_HOME: join(home, 'helm/data'),
