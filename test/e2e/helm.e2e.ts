@@ -1,15 +1,12 @@
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { binaries, hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
+import { run } from '../../hack/programs.ts';
 import { isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from '../support/objects.ts';
 import { bundlesOf, WEBHOOKS } from '../support/webhook.ts';
 import { daemonSet, deployment, pod } from '../support/workloads.ts';
@@ -17,9 +14,8 @@ import { arrangeHelm, CHART_PATH, type Helm, needsHelm, RELEASE } from './suppor
 import { GATE, gates } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { refusals } from './support/refusals.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
-const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CONFIG = '/api/v1/namespaces/archaware/configmaps/archaware-controller';
 const CLEANING = 'archaware-controller-clean';
@@ -74,18 +70,14 @@ const BEFORE = [
 ];
 
 describe('helm, on the real control plane, in this order', () => {
-  let world: LiveWorld;
+  const world = worldForAll({ manifest: BEFORE.map((object) => stringify(object)).join('---\n') }, needsHelm);
   let helm: Helm;
   let places: Places;
-  let previous: string;
   let flags: string[];
   let ns: string;
   let nodesBefore: unknown[];
 
-  before(async function () {
-    needsHelm(this);
-    previous = await mkdtemp(join(tmpdir(), 'archaware-previous-'));
-    world = await startWorld({ manifest: BEFORE.map((object) => stringify(object)).join('---\n') });
+  before(async () => {
     helm = await arrangeHelm(world.cluster.kubeconfig);
     places = await arrange(world);
     ns = await world.namespace('served');
@@ -93,11 +85,7 @@ describe('helm, on the real control plane, in this order', () => {
     await world.patch('Node', '', 'amd64-1', { metadata: { labels: { [DEVICE]: 'true' } }, spec: { taints: [taint] } });
     nodesBefore = await nodes();
   });
-  after(async () => {
-    await world?.stop();
-    await helm?.remove();
-    if (previous) await rm(previous, { recursive: true });
-  });
+  after(() => helm?.remove());
 
   /** What of nodes is others' and must stay so. */
   const nodes = async () =>
@@ -112,9 +100,9 @@ describe('helm, on the real control plane, in this order', () => {
     listAt(await world.get(WEBHOOKS), 'webhooks').map((hook) => String(at(hook, 'clientConfig', 'service', 'path')));
 
   it('installs, and upgrades from the chart of the previous commit where there is one', async () => {
-    const archive = `git archive HEAD~1 manifests/helm/archaware-controller | tar -x -C ${previous}`;
+    const archive = `git archive HEAD~1 manifests/helm/archaware-controller | tar -x -C ${places.directory}`;
     await run('bash', ['-o', 'pipefail', '-c', archive], { cwd: ROOT }).catch(() => undefined);
-    const chart = join(previous, 'manifests/helm/archaware-controller');
+    const chart = join(places.directory, 'manifests/helm/archaware-controller');
     await helm.must(['install', ...RELEASE, existsSync(chart) ? chart : CHART_PATH], VALUES);
     const notes = await helm.must(['upgrade', ...RELEASE, CHART_PATH], VALUES);
     expect(notes).to.include('placement.mode: both, loops: nodes, pods, daemonsets, labels');
@@ -156,8 +144,12 @@ describe('helm, on the real control plane, in this order', () => {
       expect(code, `${words}: ${stdout}${stderr}`).to.equal(words.startsWith('plan') ? 0 : 2);
     }
     const lines = [...notes.matchAll(/^ {2}kubectl get .*$/gm)].join('\n');
-    const env = { HOME: previous, KUBECONFIG: world.cluster.kubeconfig, PATH: `${binaries()}:${process.env.PATH}` };
-    expect((await run('bash', ['-e', '-c', lines], { env })).stdout).to.match(/^served +agent +amd64,arm64$/m);
+    const env = {
+      HOME: places.directory,
+      KUBECONFIG: world.cluster.kubeconfig,
+      PATH: `${binaries()}:${process.env.PATH}`,
+    };
+    expect(await run('bash', ['-e', '-c', lines], { env })).to.match(/^served +agent +amd64,arm64$/m);
   });
 
   it('upgrades and leaves alone what the program wrote', async () => {

@@ -10,7 +10,7 @@ import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { arrange, type Places } from './support/places.ts';
 import { refusals } from './support/refusals.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
+import { worldForAll } from './support/world.ts';
 
 const OBSERVE = { config: { placement: { mode: 'observe' } } };
 const NODE = 'amd64-1';
@@ -34,7 +34,10 @@ const ALSO_REFUSED = [
 ];
 
 describe('the overlay observe and the chart, on the real control plane, in this order', () => {
-  let world: LiveWorld;
+  const world = worldForAll(async () => {
+    overlay = await buildOverlay('observe');
+    return { manifest: overlay.manifest };
+  }, needsHelm);
   let places: Places;
   let helm: Helm;
   let overlay: Overlay;
@@ -42,20 +45,14 @@ describe('the overlay observe and the chart, on the real control plane, in this 
   let ns: string;
   let controller: RunningController;
 
-  before(async function () {
-    needsHelm(this);
-    overlay = await buildOverlay('observe');
-    world = await startWorld({ manifest: overlay.manifest });
+  before(async () => {
     places = await arrange(world);
     helm = await arrangeHelm(world.cluster.kubeconfig);
     ns = await world.namespace('watched');
     flags = ['--config', await places.file('config.yaml', overlay.config), ...overlay.flags];
     controller = await world.run(flags);
   });
-  after(async () => {
-    await world?.stop();
-    await helm?.remove();
-  });
+  after(() => helm?.remove());
 
   const ready = async () => (await controller.get('/readyz')).status;
   const template = () => {
