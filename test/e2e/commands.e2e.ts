@@ -214,9 +214,7 @@ describe('the commands', () => {
       [['plan', '--config', '/nowhere.yaml'], /\/nowhere\.yaml/],
       [['inspect'], /inspect: expected at least one IMAGE/],
     ] as const) {
-      it(`${args.join(' ')} is refused with exit code 3`, async () => {
-        saysInOneLine(await runBundle(args), 3, words);
-      });
+      it(`${args.join(' ')} is refused with exit code 3`, async () => saysInOneLine(await runBundle(args), 3, words));
     }
   });
 
