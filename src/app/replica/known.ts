@@ -3,6 +3,7 @@ import type { ObjectRecord } from '../../controllers/memory.ts';
 import { isoTime } from '../../kit/duration.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import { printable } from '../../kit/printable.ts';
+import type { Placement } from '../../placement/decide.ts';
 import { skipFacts } from '../../placement/eligibility.ts';
 import { isOurTaint, readManaged } from '../../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture, readTaint } from '../../placement/nodes/node.ts';
@@ -11,7 +12,7 @@ import { hasEnded } from '../../placement/objects/containers.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { type Taint, tolerates } from '../../placement/patch/tolerations.ts';
 import { onlyObserves } from '../../placement/placing.ts';
-import { contradictionOf, queuedNote, skipNote, startsAtLatestText } from '../../placement/reasons.ts';
+import { contradictionOf, decisionNote, queuedNote, skipNote, startsAtLatestText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { LeaderStatus, StatusProblem, WaitingPod } from '../leader-status.ts';
 import { VERSION } from '../version.ts';
@@ -50,7 +51,7 @@ export function isWaiting(pod: Pod, { decision }: ObjectRecord, settings: Settin
     case 'hold':
       return true;
     case 'place':
-      return contradictionOf(decision, pod.asked, settings) !== undefined;
+      return contradictionOf(decision, pod.asked, settings) !== undefined || hasNoNode(decision, nodes);
     case 'skip':
       return skipFacts(decision.reason).isLeftAlone && isCutOff(pod, nodes);
     default:
@@ -89,7 +90,16 @@ function reasonOf(
   const isClear = decision.kind === 'wait' || decision.kind === 'hold';
   const chosen = problems.findLast(({ reason }) => isClear || reason === 'NoCommonArchitecture');
   if (chosen !== undefined) return `${chosen.reason}: ${chosen.note}`;
+  if (decision.kind === 'place' && pod.gated === undefined) {
+    return `${decisionNote(decision, pod.runtime.os, settings.schedulable)}, and no node has that architecture`;
+  }
   return queued ?? (decision.kind === 'wait' ? 'its images are being looked up' : undefined);
+}
+
+/** Whether no node has an architecture of a placement. An autoscaler may make one. */
+function hasNoNode({ architectures, followsCluster }: Placement, nodes: TaintedNodes): boolean {
+  if (followsCluster || architectures.length === 0 || nodes.length === 0) return false;
+  return !nodes.some(({ architecture }) => architectures.includes(architecture));
 }
 
 /** Whether every node of the architectures that a pod asks for has a taint of archaware that the pod does not tolerate. */

@@ -17,7 +17,7 @@ const pod = (spec: JsonObject = {}, status: JsonObject = {}): Pod =>
 const record = (decision: ObjectRecord['decision'], notes?: ObjectRecord['notes']): ObjectRecord =>
   Object.assign(createRecords().of('shop/web', 'u'), { decision, notes });
 
-const PLACE = place(['amd64']);
+const [PLACE, NOWHERE] = [place(['amd64']), place(['s390x'])];
 const FAILED = { image: 'app:1', code: 'not-found', message: 'no', registry: 'r.example.com' } as const;
 const WAIT: Decision = { kind: 'wait', images: ['app:1'], failed: [], againInMs: undefined, givesUpInMs: undefined };
 const HOLD: Decision = { kind: 'hold', reason: 'no-common-architecture', images: [] };
@@ -43,6 +43,9 @@ describe('a pod waits because of archaware', () => {
     ['it has the gate, and is not decided', true, pod(GATE), undefined],
     ['it asks for what its images lack', true, pod(ON_ARM), PLACE],
     ['no: it is placed', false, pod(), PLACE],
+    ['its images run on no node', true, pod(), NOWHERE],
+    ['no: its images run on no node, and there are no nodes', false, pod(), NOWHERE, { nodes: [] }],
+    ['no: its images set no limit', false, pod(), place(['s390x'], { followsCluster: true })],
     ['no: it is not decided', false, pod(), undefined],
     ['no: it has a node', false, pod({ nodeName: 'n' }), WAIT],
     ['no: it has ended', false, pod({}, { phase: 'Failed' }), WAIT],
@@ -78,6 +81,7 @@ describe('a pod waits because of archaware', () => {
     ['a lookup', pod(), record(WAIT), undefined, /^its images are being looked up$/],
     ['the gate', pod(GATE), record(undefined), undefined, /^it has the gate, because an image is not known yet$/],
     ['no other problem', pod(ON_ARM), record({ ...PLACE, failed: [FAILED] }), undefined, CONTRADICTION],
+    ['no node', pod(), record(NOWHERE), undefined, /^its images run on s390x, and no node has that architecture$/],
     ['that it is left alone', pod(), record(IGNORED), undefined, ALONE],
   ];
   for (const [what, given, state, queued, reason] of reasons) {
