@@ -132,9 +132,9 @@ function groupOf(
       if (decision.unknown.length > 0) return { rank: 100, reach: 'unknown', architectures: [] };
       const usable = cluster && onlySchedulable(cluster, settings);
       const here = decision.architectures.filter((name) => usable?.includes(name) ?? true).sort();
-      if (decision.followsCluster || here.length === usable?.length)
-        return { rank: 1, reach: 'anywhere', architectures: [] };
+      if (decision.followsCluster) return { rank: 1, reach: 'anywhere', architectures: [] };
       if (here.length === 0) return { rank: 101, reach: 'nowhere', architectures: [] };
+      if (here.length === usable?.length) return { rank: 1, reach: 'anywhere', architectures: [] };
       return { rank: 50 - here.length, reach: 'limited', architectures: here };
     }
     default:

@@ -106,6 +106,11 @@ describe('the overview of workloads', () => {
   for (const [what, of, expected] of nodes)
     it(`${expected ? 'sees' : 'sees no'} wrong node: ${what}`, () => expect(isOnWrongNode(of)).to.equal(expected));
 
+  it('counts nothing as running anywhere on a cluster without nodes', () => {
+    const [one] = overviewOf([subject(place(['amd64']))], { architectures: [], allTainted: false });
+    expect(one?.reach).to.equal('nowhere');
+  });
+
   it('is five lines', () => {
     const subjects = [
       subject(place(['amd64', 'arm64']), { name: 'a' }),
