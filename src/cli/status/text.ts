@@ -92,7 +92,8 @@ function versionText(facts: Facts): string {
       ? 'no Deployment, so it runs outside of the cluster'
       : `${found.ready} of ${found.wanted} replicas ready (Deployment ${found.namespace}/${found.name})`,
   );
-  return [version ?? 'unknown', where, ...(version === commandVersion ? [] : [command])].join('; ');
+  const known = version ?? (deployment.kind === 'unread' ? [] : 'unknown');
+  return [known, where, version === commandVersion ? [] : command].flat().join('; ');
 }
 
 /** Says who wrote what follows, and when. It does not say that anybody leads: only the Lease does. */

@@ -76,6 +76,7 @@ describe('the lines of status', () => {
   const lines: readonly (readonly [what: string, given: Partial<Facts>, expected: RegExp])[] = [
     ['version', {}, /^version +1\.2\.3; 2 of 2 replicas ready \(Deployment archaware\/archaware-controller\)$/m],
     ['another version than the command', { commandVersion: '2.0.0' }, /; this command is 2\.0\.0$/m],
+    ['no version without the rights', unread, /^version +unknown: needs the right to do it; this command is 1\.2\.3$/m],
     ['nothing installed', nothing, /^version +not installed; this command is 1\.2\.3$/m],
     [
       'mode',
