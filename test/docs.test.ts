@@ -72,6 +72,18 @@ describe('a documented kubectl delete', () => {
   });
 });
 
+describe('the documented uninstallation', () => {
+  it('deletes every manifest that may have been applied in addition', async () => {
+    const root = new URL('../', import.meta.url);
+    const [, uninstall = ''] = (await readFile(new URL('docs/operating.md', root), 'utf8')).split('\n## Uninstall\n');
+    const additional = (await readdir(new URL('manifests/', root))).filter((name) =>
+      /^(?!archaware).*\.yaml$/.test(name),
+    );
+    expect(additional).to.have.members(['publish.yaml', 'webhook.yaml']);
+    expect(additional.filter((name) => !uninstall.includes(`-f manifests/${name}`))).to.deep.equal([]);
+  });
+});
+
 describe('the marked blocks of a document', () => {
   it('there are some', () => {
     const documents = found.filter(({ blocks }) => blocks.length > 0).map(({ document }) => document);
