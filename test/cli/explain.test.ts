@@ -221,7 +221,11 @@ describe('explain', () => {
     const rows: [args: readonly string[], code: number, message: string][] = [
       [['deploy/ledgerr'], 1, 'Deployment default/ledgerr does not exist; did you mean deployment/ledger?'],
       [['sts/ledgerr'], 1, 'StatefulSet default/ledgerr does not exist: namespace default has no statefulsets'],
-      [['node/x'], 1, 'pod node/x does not exist: there is no namespace node; explain knows no node, only pod, '],
+      [
+        ['node/x'],
+        1,
+        'pod node/x does not exist: there is no namespace node; explain knows no node, only pod, deployment, ',
+      ],
       [['svc/web'], 1, 'there is no namespace svc; explain knows no svc, only pod, '],
       [['deploymnt/ledger'], 1, 'there is no namespace deploymnt; did you mean the kind deployment?'],
       [['elsewhere/web'], 1, 'pod elsewhere/web does not exist: there is no namespace elsewhere\n'],

@@ -61,7 +61,11 @@ describe('label rules', () => {
     const controller = await run();
     await eventually(AMD, `${GPU}=true`, `${USB}=true`);
     await rename(rules(), folder.at('gone'));
-    await product.eventuallyLogged(controller, '"level":"error"', 'ENOENT); the last valid rules stay in use');
+    await product.eventuallyLogged(
+      controller,
+      '"level":"error"',
+      'cannot be read (ENOENT); the last valid rules stay in use',
+    );
     await product.eventuallyEvent('archaware', 'ConfigurationRejected', /ENOENT.*the last valid rules stay in use/);
     await label(ARM, { [USB]: 'true' });
     await eventually(ARM, `${GPU}=true`, `${USB}=true`);

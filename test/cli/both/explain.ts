@@ -68,7 +68,11 @@ export function describeExplain(start: Start): void {
     it("of a pod that waits for an image: the time of the controller's Event, for a user who may list Events", async () => {
       const image = `${world.registry.host}/nothing/here:1`;
       await world.create(pod(namespace, 'lost', { images: [image] }));
-      const note = await world.eventuallyEvent(namespace, 'ImageUnresolvable', /starts by itself at .* at the latest$/);
+      const note = await world.eventuallyEvent(
+        namespace,
+        'ImageUnresolvable',
+        /the pod starts by itself at .* at the latest$/,
+      );
       const [time = '?'] = /\d\d:\d\d:\d\d UTC/.exec(note) ?? [];
       const flags = ['--kubeconfig', world.cluster.kubeconfig];
       const { stdout, stderr } = await world.command(['explain', `${namespace}/lost`, ...flags]);

@@ -86,7 +86,11 @@ export function describeWrongNode(start: Start): void {
       await onNode('moves-too', 'amd64-1');
       await onNode('unpullable', 'amd64-1');
       await world.eventuallyEvent(namespace, 'WrongNode', /no match for platform in manifest; evicted; /);
-      const note = await world.eventuallyEvent(namespace, 'WrongNode', /its image has no platform; evicted; /);
+      const note = await world.eventuallyEvent(
+        namespace,
+        'WrongNode',
+        /for which its image has no platform; evicted; /,
+      );
       expect(note)
         .to.include('node arm64-1 (arm64)')
         .and.to.include(`${world.image('amd64')} (linux/amd64)`);
@@ -102,7 +106,11 @@ export function describeWrongNode(start: Start): void {
     });
 
     it('stay where they would come back, or fit no other node: their tolerations, their nodeName, their nodeSelector', async () => {
-      await world.eventuallyEvent(namespace, 'WrongNode', /its own tolerations let it onto nodes of arm64/);
+      await world.eventuallyEvent(
+        namespace,
+        'WrongNode',
+        /not evicted: its own tolerations let it onto nodes of arm64/,
+      );
       await world.eventuallyEvent(namespace, 'WrongNode', /not evicted: its template names the node/);
       await world.eventuallyEvent(namespace, 'WrongNode', /not evicted: no node of amd64 would take another one/);
       for (const app of ['tolerant', 'pinned', 'selective'])

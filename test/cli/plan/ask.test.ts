@@ -101,7 +101,11 @@ describe('the question whether the API server would let such pods in', () => {
       denied('pods is forbidden: User "ann" cannot create resource "pods" in API group ""'),
       /^needs the right to create pods there$/,
     ],
-    ['side effects', denied('admission webhook "a.b" does not support dry run', 400), /does not support dry run$/],
+    [
+      'a webhook with side effects',
+      denied('admission webhook "a.b" does not support dry run', 400),
+      /does not support dry run$/,
+    ],
     ['a silent webhook', denied('failed calling webhook "a.b": no endpoints', 500), /failed calling webhook/],
     ['a server that has too much to do', denied('later', 429), /later$/],
   ] as const) {

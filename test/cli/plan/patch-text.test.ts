@@ -57,7 +57,12 @@ describe('the text for a patch', () => {
       'DaemonSet',
       'supported-arch=arm64:NoSchedule -supported-arch=amd64:NoSchedule',
     ],
-    ['it loses the last', rolling(daemonSet(list(AMD), '[1]'), []), 'DaemonSet', '-supported-arch=amd64:NoSchedule'],
+    [
+      'a template loses its only toleration',
+      rolling(daemonSet(list(AMD), '[1]'), []),
+      'DaemonSet',
+      '-supported-arch=amd64:NoSchedule',
+    ],
     [
       'only the record of a template changes',
       rolling(daemonSet(list(AMD), '[1]'), list(AMD), '[2]', false),

@@ -15,7 +15,12 @@ describe('the namespace in which status tests the webhook', () => {
     settings?: Partial<Settings>,
   ])[] = [
     ['is default', named('archaware', 'apps', 'default', 'kube-system'), 'default'],
-    ['is another without default', named('default', 'shop', 'apps'), 'apps', { excludeNamespaces: ['default'] }],
+    [
+      'is the first other one without default',
+      named('default', 'shop', 'apps'),
+      'apps',
+      { excludeNamespaces: ['default'] },
+    ],
     ['is so where default is ignored', [{ name: 'default', labels: IGNORED }, ...named('shop')], 'shop'],
     ['is the first other one where there is no default', named('shop', 'archaware'), 'shop'],
     ['is never ours, nor one of the system', named('archaware', 'kube-system', 'kube-public'), undefined],
