@@ -52,17 +52,26 @@ describe('plan', () => {
     expect((await plan()).stderr).to.not.contain('no node of the cluster has');
   });
 
+  const requirement = (value: string) => ({ key: 'kubernetes.io/arch', operator: 'In', values: [value] });
+  const narrowed = (value: string) => {
+    const required = [requirement(value)];
+    const nodeSelectorTerms = [{ matchExpressions: required }];
+    return {
+      metadata: { annotations: { 'archaware.dev/managed': JSON.stringify({ tolerations: [], required }) } },
+      spec: { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } },
+    };
+  };
+
+  it('names the unknown images of a pod that was placed before, perhaps on a guess', async () => {
+    const images = [`${product.registry.host}/nothing:1`];
+    await product.cluster.createPod({ name: 'guessed', images, ...narrowed('arm64') });
+    const { result, waiting } = await plan('--placement.mode', 'affinity', '--webhook.enabled');
+    expect(objects(at(result, 'unresolved')).map(({ image }) => image)).to.deep.equal(images);
+    expect(waiting).to.deep.equal([]);
+  });
+
   it('names the pods whose successors get another node affinity, and none that have it', async () => {
     const images = [product.image('app', ['arm64'])];
-    const requirement = (value: string) => ({ key: 'kubernetes.io/arch', operator: 'In', values: [value] });
-    const narrowed = (value: string) => {
-      const required = [requirement(value)];
-      const nodeSelectorTerms = [{ matchExpressions: required }];
-      return {
-        metadata: { annotations: { 'archaware.dev/managed': JSON.stringify({ tolerations: [], required }) } },
-        spec: { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } },
-      };
-    };
     await product.cluster.createPod({ name: 'plain', images });
     await product.cluster.createPod({ name: 'right', images, ...narrowed('arm64') });
     await product.cluster.createPod({ name: 'wrong', images, ...narrowed('amd64') });

@@ -156,5 +156,6 @@ async function decideFromImages(parts: PlanParts, isLast: boolean): Promise<From
 
 function orPlaced(decision: Decision, placed: readonly string[] | undefined): Decision {
   const isUnknown = decision.kind === 'wait' || (decision.kind === 'place' && decision.unknown.length > 0);
-  return isUnknown && placed !== undefined ? standing(placed, undefined) : decision;
+  // What was placed may have been a guess, so the images stay among the unknown ones.
+  return isUnknown && placed !== undefined ? standing(placed, { failed: decision.failed, unknown: [] }) : decision;
 }
