@@ -18,7 +18,10 @@ export function planRows(inventory: TraceInventory, how: 'restart' | 'keep'): Ro
   const restarted = pods.filter(({ cleaning }) => cleaning.kind === 'restart').map(({ owner }) => owner?.uid);
   const podRows: [number, string][] =
     how === 'keep'
-      ? [[pods.length, 'keep (tolerations and affinity are harmless now)']]
+      ? [
+          [pods.length - count('rolls'), 'keep (tolerations and affinity are harmless now)'],
+          [count('rolls'), 'replaced by their DaemonSet'],
+        ]
       : [
           [restarted.length, `restart their Deployments and StatefulSets (${new Set(restarted).size})`],
           [count('rolls'), 'replaced by their DaemonSet'],

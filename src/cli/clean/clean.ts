@@ -284,7 +284,9 @@ async function refusals(
 
 function printResult(run: CleanRun, outcome: Parameters<typeof printOutcome>[0], isBrokenOff = false): void {
   const { context, flags, how, before, pools } = run;
-  const unlisted = how === 'keep' ? (before?.pods.length ?? 0) : 0;
+  // A DaemonSet replaces its pods anyway.
+  const staying = before?.pods.filter(({ cleaning }) => cleaning.kind !== 'rolls') ?? [];
+  const unlisted = how === 'keep' ? staying.length : 0;
   const steps = flags.dryRun && before !== undefined ? planRows(before, how) : undefined;
   printOutcome(outcome, { unlisted, steps, isBlind: isBlind(run), isBrokenOff }, pools, context);
 }
