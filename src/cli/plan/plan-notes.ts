@@ -263,12 +263,13 @@ function wrongNodeLines(wrong: readonly JudgedWorkload[], { settings }: Closing)
     ({ kind, namespace, name }) => `${kind === 'Pod' ? '' : 'the pods of '}${kind} ${namespace}/${name}`,
   );
   const how = [
-    ...(restarted.length === 0 ? [] : ['restart their workloads']),
+    ...(restarted.length === 0 ? [] : ['restart as below']),
     ...(others.length === 0 ? [] : [`delete ${few(named)}, and create again what has no owner`]),
   ].join('; ');
   const evict = settings.onWrongNode === 'evict' ? '' : '; or set pods.onWrongNode: evict';
-  const many = wrong.length === 1 ? '1 workload has' : `${wrong.length} workloads have`;
-  return [`${many} pods on a wrong node, which stay there: ${first}, ${how}${evict}.`, ...commands, ...more];
+  const stays = wrong.length === 1 ? 'stays' : 'stay';
+  const what = `${counted(wrong.length, 'workload')} on a wrong node could run on another, but ${stays}`;
+  return [`${what}: ${first}, ${how}${evict}.`, ...commands, ...more];
 }
 
 function nextStep(changes: boolean, { program, settings, origin, isOtherMode }: Closing): string | undefined {

@@ -18,7 +18,7 @@ const rolls = (name: string): Plan['changes'][number] => ({
 });
 const NEW_PODS: Plan['newPods'] = [{ kind: 'Deployment', namespace: 'shop', name: 'web', requires: [] }];
 const INSTALLED: Partial<Closing> = { origin: 'cluster' };
-const FIRST = 'which stay there: while archaware runs,';
+const STAY = 'workloads on a wrong node could run on another, but stay: while archaware runs,';
 const EVICT = '; or set pods.onWrongNode: evict.';
 
 describe('a plan ends with', () => {
@@ -39,7 +39,7 @@ describe('a plan ends with', () => {
       INSTALLED,
       [
         'Nothing to change.',
-        `2 workloads have pods on a wrong node, ${FIRST} restart their workloads${EVICT}`,
+        `2 ${STAY} restart as below${EVICT}`,
         '  kubectl -n shop rollout restart deployment/web',
         '  kubectl -n shop rollout restart daemonset/agent',
       ],
@@ -50,7 +50,7 @@ describe('a plan ends with', () => {
       INSTALLED,
       [
         'Nothing to change.',
-        `3 workloads have pods on a wrong node, ${FIRST} restart their workloads; delete Pod shop/bare, the pods of Job shop/once, and create again what has no owner${EVICT}`,
+        `3 ${STAY} restart as below; delete Pod shop/bare, the pods of Job shop/once, and create again what has no owner${EVICT}`,
         '  kubectl -n shop rollout restart deployment/web',
       ],
     ],
