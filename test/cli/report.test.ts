@@ -89,7 +89,7 @@ describe('report', () => {
       ].join('\n'),
     ]);
     expect(stdout).to.match(
-      /^Namespace default: 3 workloads; .*; 1 pod waits for a node\.\nThe controller saw at 2026-03-01T06:00:00Z: 2 placed, 1 waiting, 2 on amd64; far has waited longest, since 2026-03-01T05:00:00Z\.\n/,
+      /^Namespace default: 3 workloads; pods: \d on \w+.*; 1 pod waits for a node\.\nThe controller saw at 2026-03-01T06:00:00Z: 2 placed, 1 waiting, 2 on amd64; far has waited longest, since 2026-03-01T05:00:00Z\.\n/,
     );
     expect(stdout).to.match(
       /Waits for a node; archaware explain POD -n default says more\.\nPOD +SINCE +WHY\nfar +\d+[smhd] +\d+\/\d+ nodes are available/,

@@ -50,7 +50,8 @@ function runsText(workloads: readonly ReportedWorkload[], waiting: number): stri
   const sums = new Map<string, number>();
   for (const { runsOn = {} } of workloads)
     for (const [name, count] of Object.entries(runsOn)) sums.set(name, (sums.get(name) ?? 0) + count);
-  const runs = placesText(Object.fromEntries([...sums].sort())) || 'none of its pods runs';
+  const places = placesText(Object.fromEntries([...sums].sort()));
+  const runs = places === '' ? 'none of its pods runs' : `pods: ${places}`;
   const many = waiting >= MOST_WITHOUT_NODE ? `${waiting} or more` : waiting;
   return `${runs}; ${waiting === 1 ? '1 pod waits' : `${many} pods wait`} for a node`;
 }
