@@ -9,6 +9,7 @@ import {
   STANDARD_INPUT,
 } from '../config/config-file.ts';
 import { loadConfig } from '../config/load.ts';
+import { ConfigurationError } from '../config/shown-problems.ts';
 import { KubeconfigError } from '../kube/access.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError, ConnectionError, isForbidden } from '../kube/errors.ts';
@@ -42,6 +43,9 @@ export async function ownContext(words: CommonWords, surroundings: Surroundings)
 
 type ParseWords = (words: readonly string[]) => Promise<ConfigWords>;
 
+/** How `clusterContext` reads. `toleratesMistakes`: a configuration with a mistake counts as one that could not be read. */
+export type ClusterReading = { readonly toleratesMistakes?: boolean };
+
 /**
  * Loads the configuration of the installation in the cluster, unless `--config` names a file: in the controller's own pod the file
  * that it reads; elsewhere the ConfigMap that its Deployment mounts, with the arguments and variables of the Deployment, of which
@@ -52,20 +56,31 @@ export async function clusterContext(
   words: CommonWords,
   surroundings: Surroundings,
   parse: ParseWords,
+  { toleratesMistakes = false }: ClusterReading = {},
 ): Promise<Context> {
   const { note, controllerWords } = surroundings;
+  const withoutMistakes = (error: unknown, own: Context): Context => {
+    if (!toleratesMistakes || !(error instanceof ConfigurationError)) throw error;
+    note(`the controller's configuration has a mistake, and the defaults count: ${error.problems.join('; ')}`);
+    return { ...own, origin: 'unreadable' };
+  };
   if (words.configFile !== undefined) return ownContext(words, surroundings);
   if (controllerWords !== undefined) {
     const its = await parse(controllerWords);
     note(`configuration: ${its.configFile ?? 'the arguments'} of the controller in this pod`);
-    const context = await ownContext({ ...words, ...its, keys: { ...its.keys, ...words.keys } }, surroundings);
-    return { ...context, origin: 'cluster' };
+    try {
+      const context = await ownContext({ ...words, ...its, keys: { ...its.keys, ...words.keys } }, surroundings);
+      return { ...context, origin: 'cluster' };
+    } catch (error) {
+      return withoutMistakes(error, await ownContext(words, surroundings));
+    }
   }
   const own = await ownContext(words, surroundings);
   const clients = await openClients(own);
   try {
     const installation = words.installation ?? installationIn(clients.ownNamespace);
-    return { ...(await configuredIn(clients.client, installation, own, words, parse)), clients };
+    const read = configuredIn(clients.client, installation, own, words, parse);
+    return { ...(await read.catch((error: unknown) => withoutMistakes(error, own))), clients };
   } catch (error) {
     await clients.close();
     throw error;

@@ -133,9 +133,9 @@ function invocationOf(
     form,
     configFile: common.configFile,
     context: async () => (await import('./command-context.ts')).ownContext(common, surroundings),
-    async clusterContext() {
+    async clusterContext(reading) {
       const { clusterContext } = await import('./command-context.ts');
-      const context = await clusterContext(common, surroundings, configWords);
+      const context = await clusterContext(common, surroundings, configWords, reading);
       if (context.clients !== undefined) connections.push(context.clients);
       return context;
     },

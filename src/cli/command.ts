@@ -1,4 +1,5 @@
 import type { Context, Surroundings } from '../app/surroundings.ts';
+import type { ClusterReading } from './command-context.ts';
 
 /** A flag of one command. Configuration keys are flags of every command, and are not listed here. */
 export type Flag = {
@@ -54,5 +55,5 @@ export type Invocation = {
   /** Loads the configuration from the command line, the environment and `--config`. Throws ConfigurationError with every problem. */
   context(): Promise<Context>;
   /** Loads the configuration of the controller in the cluster; see `clusterContext` in `context.ts`. */
-  clusterContext(): Promise<Context>;
+  clusterContext(reading?: ClusterReading): Promise<Context>;
 };

@@ -75,6 +75,20 @@ describe("the cluster's own configuration", () => {
       expect(stderr).to.match(/^configuration: ConfigMap tools\/settings, of Deployment tools\/arch\n/);
     });
 
+    it('with a mistake is refused by every command but status, which goes by the defaults', async () => {
+      await product.namespace('wrong');
+      await configure('taints: {kye: x}\n', 'wrong');
+      await install({ namespace: 'wrong', name: 'arch' });
+      expect((await plan('--installation', 'wrong/arch')).code).to.equal(3);
+      const inside = { controllerWords: ['run', '--taints.effect', 'x'] };
+      for (const [words, options] of [[['--installation', 'wrong/arch'], {}] as const, [[], inside] as const]) {
+        const { code, stdout, stderr } = await runInProcess(['status', ...words, ...flags()], options);
+        expect(code, stderr).to.equal(2);
+        expect(stderr).to.match(/^the controller's configuration has a mistake, and the defaults count: .*taints\./m);
+        expect(stdout).to.match(/^problems .*\n(.*\n)*mode +unknown: taints, by the defaults/);
+      }
+    });
+
     it('gives way to --config', async () => {
       const { stdout, stderr } = await runInProcess(['plan', '-o', 'json', ...flags(), '--config', '-'], {
         input: 'taints: {key: typed}',
