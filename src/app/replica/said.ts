@@ -7,7 +7,7 @@ export const TROUBLES = {
   WriteContested:
     'find the other writer (kubectl get -o yaml --show-managed-fields), and leave the object to one of the two',
   WriteRefused:
-    'allow the write in the policy or webhook that refuses it (docs/security.md, "Other admission plug-ins")',
+    'if a right is missing, apply the manifest of the mode again; otherwise allow the write in the policy or webhook that refuses it (docs/security.md, "Other admission plug-ins")',
   RefusedByPolicy:
     'allow what archaware adds in the policy that refuses it (docs/security.md, "Other admission plug-ins")',
   TaintHeldBack:

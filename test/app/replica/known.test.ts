@@ -162,6 +162,11 @@ describe('the problems that a leader knows', () => {
     });
   }
 
+  it('says of a refused write that a right may be missing, too', () => {
+    const [problem] = knownProblems(counts(), [said('Pod', 'a', 'WriteRefused')], NOW);
+    expect(problem?.do).to.match(/^if a right is missing, apply the manifest of the mode again; otherwise allow/);
+  });
+
   it('says where the other writer of a node is to be found', () => {
     const [problem] = knownProblems(counts(), [said('Node', 'n1', 'WriteContested')], NOW);
     expect(problem?.do).to.match(/^set the taint where that writer gets its taints from/);
