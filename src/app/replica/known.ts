@@ -51,7 +51,11 @@ export function isWaiting(pod: Pod, { decision }: ObjectRecord, settings: Settin
     case 'hold':
       return true;
     case 'place':
-      return contradictionOf(decision, pod.asked, settings) !== undefined || hasNoNode(decision, nodes);
+      return (
+        contradictionOf(decision, pod.asked, settings) !== undefined ||
+        hasNoNode(decision, nodes) ||
+        (pod.written === undefined && isCutOff(pod, nodes))
+      );
     case 'skip':
       return skipFacts(decision.reason).isLeftAlone && isCutOff(pod, nodes);
     default:
@@ -91,7 +95,8 @@ function reasonOf(
   const chosen = problems.findLast(({ reason }) => isClear || reason === 'NoCommonArchitecture');
   if (chosen !== undefined) return `${chosen.reason}: ${chosen.note}`;
   if (decision.kind === 'place' && pod.gated === undefined) {
-    return `${decisionNote(decision, pod.runtime.os, settings.schedulable)}, and no node has that architecture`;
+    const why = pod.written === undefined ? 'nothing is written to it yet' : 'no node has that architecture';
+    return `${decisionNote(decision, pod.runtime.os, settings.schedulable)}, and ${why}`;
   }
   return queued ?? (decision.kind === 'wait' ? 'its images are being looked up' : undefined);
 }
