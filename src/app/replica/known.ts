@@ -42,26 +42,29 @@ export function taintedNodes(nodes: Iterable<Node>, { taints }: Pick<Settings, '
 const REASON_BYTES = 500;
 
 /** Whether a pod has no node because of archaware. */
-export function isWaiting(pod: Pod, { decision }: ObjectRecord, settings: Settings, nodes: TaintedNodes): boolean {
+export function isWaiting(
+  pod: Pod,
+  { decision, notes }: ObjectRecord,
+  settings: Settings,
+  nodes: TaintedNodes,
+): boolean {
   if (pod.nodeName !== undefined || pod.deleting || hasEnded(pod.phase)) return false;
-  if (pod.gated !== undefined) return true;
+  if (pod.gated !== undefined || notes?.refused !== undefined) return true;
   if (decision === undefined || onlyObserves(settings)) return false;
   switch (decision.kind) {
     case 'wait':
     case 'hold':
       return true;
     case 'place':
-      return (
-        contradictionOf(decision, pod.asked, settings) !== undefined ||
-        hasNoNode(decision, nodes) ||
-        (pod.written === undefined && isCutOff(pod, nodes))
-      );
+      return contradictionOf(decision, pod.asked, settings) !== undefined || hasNoNode(decision, nodes);
     case 'skip':
       return skipFacts(decision.reason).isLeftAlone && isCutOff(pod, nodes);
     default:
       return decision satisfies never;
   }
 }
+
+const REFUSED = 'WriteRefused: the API server refuses what archaware writes to it';
 
 /** Returns what is shown of a pod that waits. `queued`: its place in a registry's line, if its images wait there. */
 export function waitingPod(
@@ -71,8 +74,11 @@ export function waitingPod(
   queued: string | undefined,
 ): WaitingPod {
   const { namespace, name, createdAt, gated } = pod;
-  const reason = reasonOf(pod, decision, settings, queued) ?? 'it has the gate, because an image is not known yet';
-  const startsAt = decision?.kind === 'wait' ? notes?.startsAt : undefined;
+  // The decision that the record has is the last one that was carried out, and its promise cannot be kept.
+  const isRefused = notes?.refused !== undefined;
+  const known = isRefused ? REFUSED : reasonOf(pod, decision, settings, queued);
+  const reason = known ?? 'it has the gate, because an image is not known yet';
+  const startsAt = decision?.kind === 'wait' && !isRefused ? notes?.startsAt : undefined;
   return {
     ...{ namespace, name, since: isoTime(createdAt), gated: gated !== undefined },
     reason: printable(reason, REASON_BYTES),
@@ -95,8 +101,7 @@ function reasonOf(
   const chosen = problems.findLast(({ reason }) => isClear || reason === 'NoCommonArchitecture');
   if (chosen !== undefined) return `${chosen.reason}: ${chosen.note}`;
   if (decision.kind === 'place' && pod.gated === undefined) {
-    const why = pod.written === undefined ? 'nothing is written to it yet' : 'no node has that architecture';
-    return `${decisionNote(decision, pod.runtime.os, settings.schedulable)}, and ${why}`;
+    return `${decisionNote(decision, pod.runtime.os, settings.schedulable)}, and no node has that architecture`;
   }
   return queued ?? (decision.kind === 'wait' ? 'its images are being looked up' : undefined);
 }

@@ -27,8 +27,6 @@ const [ON_AMD, ON_ARM] = ['amd64', 'arm64'].map((name) => ({ nodeSelector: { 'ku
 const TOLERATING = { tolerations: [{ key: 'supported-arch', operator: 'Exists' }] };
 const tainted = (architecture: string) =>
   node({ architecture, taints: [taint(`supported-arch=${architecture}:NoSchedule`)] });
-/** archaware wrote to it. */
-const WRITTEN: Pod = { ...pod(), written: { tolerations: true, architectures: undefined } };
 const TAINTED = taintedNodes([tainted('amd64'), tainted('arm64'), tainted('arm64')], settings());
 const HALF = taintedNodes([tainted('amd64'), node({ architecture: 'arm64' })], settings());
 
@@ -44,12 +42,10 @@ describe('a pod waits because of archaware', () => {
     ['its images have nothing in common', true, pod(), HOLD],
     ['it has the gate, and is not decided', true, pod(GATE), undefined],
     ['it asks for what its images lack', true, pod(ON_ARM), PLACE],
-    ['no: it is placed', false, WRITTEN, PLACE],
-    ['its tolerations are not written', true, pod(), PLACE],
-    ['no: it tolerates by itself', false, pod(TOLERATING), PLACE],
-    ['its images run on no node', true, WRITTEN, NOWHERE],
-    ['no: its images run on no node, and there are no nodes', false, WRITTEN, NOWHERE, { nodes: [] }],
-    ['no: its images set no limit', false, WRITTEN, place(['s390x'], { followsCluster: true })],
+    ['no: it is placed', false, pod(), PLACE],
+    ['its images run on no node', true, pod(), NOWHERE],
+    ['no: its images run on no node, and there are no nodes', false, pod(), NOWHERE, { nodes: [] }],
+    ['no: its images set no limit', false, pod(), place(['s390x'], { followsCluster: true })],
     ['no: it is not decided', false, pod(), undefined],
     ['no: it has a node', false, pod({ nodeName: 'n' }), WAIT],
     ['no: it has ended', false, pod({}, { phase: 'Failed' }), WAIT],
@@ -77,6 +73,15 @@ describe('a pod waits because of archaware', () => {
     });
   });
 
+  it('while the API server refuses the write, without the promise that cannot be kept', () => {
+    const refused = { what: 'pods', since: 0, count: 3 };
+    for (const state of [record(undefined, { refused }), record(WAIT, { refused, startsAt: 0 })]) {
+      expect(isWaiting(pod(), state, settings(), TAINTED)).to.equal(true);
+      const { reason, outlook } = waitingPod(pod(), state, settings(), undefined);
+      expect([reason, outlook]).to.deep.equal(['WriteRefused: the API server refuses what archaware writes to it', '']);
+    }
+  });
+
   const ALONE = /^it tolerates no taint of archaware, and is left alone: /;
   const CONTRADICTION =
     /^NoCommonArchitecture: requires kubernetes.io\/arch=arm64 .* but its images run on amd64 only$/;
@@ -85,8 +90,7 @@ describe('a pod waits because of archaware', () => {
     ['a lookup', pod(), record(WAIT), undefined, /^its images are being looked up$/],
     ['the gate', pod(GATE), record(undefined), undefined, /^it has the gate, because an image is not known yet$/],
     ['no other problem', pod(ON_ARM), record({ ...PLACE, failed: [FAILED] }), undefined, CONTRADICTION],
-    ['a write', pod(), record(PLACE), undefined, /^its images run on amd64, and nothing is written to it yet$/],
-    ['no node', WRITTEN, record(NOWHERE), undefined, /^its images run on s390x, and no node has that architecture$/],
+    ['no node', pod(), record(NOWHERE), undefined, /^its images run on s390x, and no node has that architecture$/],
     ['that it is left alone', pod(), record(IGNORED), undefined, ALONE],
   ];
   for (const [what, given, state, queued, reason] of reasons) {
