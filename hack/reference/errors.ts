@@ -46,7 +46,7 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
 };
 
 const EXITS: Readonly<Record<keyof typeof EXIT, string>> = {
-  done: 'Done. `run`: ended by a signal. `clean`: nothing of archaware is left but harmless tolerations and affinity on pods that it kept.',
+  done: 'Done. `run`: ended by a signal. `clean`: nothing of archaware is left but what is harmless on pods that it kept.',
   failed:
     'Failed: the API server cannot be reached or refuses. `clean` refused or was interrupted. `status` could read nothing.',
   found:

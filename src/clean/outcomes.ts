@@ -30,7 +30,7 @@ export type CleanOutcome = {
   /** The number of objects left of each row. Together with `removed` and `kept`, these are all that were found. */
   readonly remaining: OutcomeCounts & { readonly controllers: number };
   readonly left: readonly Left[];
-  /** The pods and DaemonSets that keep harmless tolerations or affinity, and why. They do not count in `remaining`. */
+  /** The pods and DaemonSets that keep harmless tolerations, affinity or annotations, and why. They do not count in `remaining`. */
   readonly kept: readonly Left[];
 };
 

@@ -52,7 +52,7 @@ export const RESULT_HEADER = ['WHAT', 'REMOVED', 'LEFT'] as const;
 
 /**
  * Returns the closing table. In each row, REMOVED and LEFT add up to all that was found. `unlisted`: the number of pods that keep
- * harmless tolerations or affinity because of `--pods keep`.
+ * harmless tolerations, affinity or annotations because of `--pods keep`.
  */
 export function resultRows({ removed, remaining, kept: listed }: CleanOutcome, unlisted: number): Rows {
   const keptSets = listed.filter(({ kind }) => kind === 'DaemonSet').length;

@@ -17,7 +17,7 @@ describe('what clean says first', () => {
         ledger.kept('pods', POD, 'bare');
         ledger.kept('daemonSets', { ...POD, kind: 'DaemonSet' }, 'no record');
       },
-      '✓ Nothing of archaware is left but harmless tolerations or affinity of 3 pods and 1 DaemonSet.',
+      '✓ Nothing of archaware is left but harmless tolerations, affinity or annotations of 3 pods and 1 DaemonSet.',
     ],
     ['one is left', {}, (ledger) => ledger.left('nodes', NODE, 'refused'), '✗ 1 object left: the reasons are below.'],
     ['the configuration is not known', { isBlind: true }, () => {}, '! Nothing was found, but perhaps not everything.'],

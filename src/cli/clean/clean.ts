@@ -300,7 +300,7 @@ function isBlind({ context, before }: CleanRun): boolean {
 }
 
 type CleanWork = {
-  /** The number of pods that keep harmless tolerations or affinity because of `--pods keep`. */
+  /** The number of pods that keep harmless tolerations, affinity or annotations because of `--pods keep`. */
   readonly unlisted: number;
   /** The steps of a dry run: nothing was done, and the reasons say what would be. */
   readonly steps: Rows | undefined;
@@ -355,7 +355,8 @@ function verdictOf(
   const harmless = [[kept.length - sets + unlisted, 'pod'] as const, [sets, 'DaemonSet'] as const].flatMap(
     ([many, of]) => (many === 0 ? [] : [counted(many, of)]),
   );
-  const but = harmless.length === 0 ? '' : ` but harmless tolerations or affinity of ${harmless.join(' and ')}`;
+  const but =
+    harmless.length === 0 ? '' : ` but harmless tolerations, affinity or annotations of ${harmless.join(' and ')}`;
   if (steps !== undefined) {
     if (remaining.controllers > 0) return ['bad', 'clean would refuse: archaware runs, and would undo its work.'];
     return left.length === 0
