@@ -13,7 +13,7 @@ describe('a person with few rights', () => {
   const as = async (person: string, ...args: readonly string[]) =>
     product.command([...args, '--kubeconfig', await product.cluster.serviceAccountKubeconfig('default', person)]);
 
-  it('of one namespace gets an explanation without nodes, of an object and of a file, and reads what is missing', async () => {
+  it('of one namespace gets an explanation and a plan without nodes, and reads what is missing', async () => {
     // The rights of a namespace alone: a RoleBinding grants the namespaced part of the ClusterRole.
     await product.cluster.apply(roleBinding('developer', 'archaware-reader', 'default'));
     await write({ 'web.yaml': workload('Deployment', 'web', [product.image('web', ['arm64'])]) });
@@ -32,6 +32,9 @@ describe('a person with few rights', () => {
         /^the right to list nodes is missing: it is not known what they run .*403.*; an administrator can grant you the ClusterRole archaware-reader: docs\/rights\.md\)$/m,
       );
     }
+    const { code, stdout, stderr } = await as('developer', 'plan', '-n', 'default');
+    expect(code, stderr).to.equal(2);
+    expect(stdout).to.match(/^Deployment +default +web +1 +tolerate +arm64$/m);
   });
 
   it('with archaware-reader runs explain, plan, report and status on the whole cluster', async () => {

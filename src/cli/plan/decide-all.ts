@@ -8,10 +8,14 @@ import { NEVER } from '../../controllers/image-source.ts';
 import { createLoops, type Loops } from '../../controllers/loops/loops.ts';
 import { type Decided, decidedOf } from '../../controllers/memory.ts';
 import { createWatches, kindsFor } from '../../controllers/watches.ts';
-import type { Writer } from '../../kube/writer.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
+import { find } from '../../kube/read.ts';
+import { pathOf, type Writer } from '../../kube/writer.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import { architecturesOf } from '../../placement/nodes/node.ts';
 import { objectName } from '../../placement/objects/kinds.ts';
+import { type Namespace, readNamespace } from '../../placement/objects/namespace.ts';
+import { withBoundedLabels } from '../../placement/objects/too-large.ts';
 import { standingArchitectures, standingTemplate } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { readDaemonSetSubject, readPodSubject, type Subject } from '../../placement/subject.ts';
@@ -48,7 +52,10 @@ export async function decideAll(
     recorded.set(nameOf(named), { ...named, action, patch });
     return { kind: 'recorded' };
   };
-  const kinds = new Set([...kindsFor(config)].filter((kind) => knowsNodes || kind !== 'nodes'));
+  // Whoever has rights in one namespace alone may get it, and not list it.
+  const home = scope.namespace === undefined ? undefined : await homeOf(client, scope.namespace, signal);
+  const isRead = (kind: string) => (kind === 'nodes' ? knowsNodes : kind !== 'namespaces' || home === undefined);
+  const kinds = new Set([...kindsFor(config)].filter(isRead));
   const watches = createWatches({ client, clock, kinds, scope, onPod, refusedMs: 0 });
   const serviceAccountSecrets = createServiceAccountReader(client, clock);
   let failure: unknown;
@@ -73,9 +80,7 @@ export async function decideAll(
   resolver.onSettled(loops.lookupEnded);
   const watching = watches.run(signal);
   await Promise.race([watches.whenSynced(), watching]);
-  if (scope.namespace !== undefined && watches.namespaces.store.get(scope.namespace) === undefined) {
-    throw new ClusterError(`namespace ${scope.namespace} does not exist`);
-  }
+  if (home !== undefined) watches.namespaces.store.put(home.name, home);
   const running = loops.run(signal, signal);
   const lookedUp = async () => {
     while (!signal.aborted && failure === undefined && !(loops.idle() && resolver.pending() === 0)) {
@@ -94,6 +99,12 @@ export async function decideAll(
   if (failure !== undefined) throw failure;
   interrupt.throwIfAborted();
   return { changes: [...recorded.values()].sort(byName), watches, loops, fromImages };
+}
+
+async function homeOf(client: ApiClient, name: string, signal: AbortSignal): Promise<Namespace> {
+  const object = await find(client, pathOf({ kind: 'Namespace', name: encodeURIComponent(name) }), signal);
+  if (object === undefined) throw new ClusterError(`namespace ${name} does not exist`);
+  return withBoundedLabels(readNamespace(object));
 }
 
 /**
