@@ -80,6 +80,14 @@ export function trustsAny(configuration: JsonObject | undefined): boolean {
   return configuration !== undefined && webhooksOf(configuration).some(({ webhook }) => carried(webhook).size > 0);
 }
 
+/** Returns the first name by which the API server calls a webhook and that a certificate (PEM) is not for; undefined without one. */
+export function lackingName(configuration: JsonObject, certificate: string): string | undefined {
+  const serving = new X509Certificate(certificate);
+  // Of a Service, the API server verifies only the first name. Like the API server, this ignores the subject.
+  const called = webhooksOf(configuration).flatMap(({ webhook }) => hostsOf(webhook).slice(0, 1));
+  return called.find((name) => !(isIP(name) ? serving.checkIP(name) : serving.checkHost(name, { subject: 'never' })));
+}
+
 /**
  * Returns the names by which the API server calls the webhook, from a MutatingWebhookConfiguration (default: those of archaware's
  * Service in its own namespace), and the names of this machine.

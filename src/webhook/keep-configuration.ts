@@ -7,7 +7,7 @@ import { isConflict, isGone } from '../kube/errors.ts';
 import { find } from '../kube/read.ts';
 import { FIELD_MANAGER, WEBHOOK_CONFIGURATION } from '../names.ts';
 import { type CertificateSource, createProblemReporter, type OnProblem } from './certificates/source.ts';
-import { configurationPatch, isInjected } from './configuration.ts';
+import { configurationPatch, isInjected, lackingName } from './configuration.ts';
 import type { Paths } from './paths.ts';
 
 export type KeepConfigurationOptions = {
@@ -62,12 +62,15 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
     reportPath(path === undefined ? NO_PATH : undefined, PATIENCE_FOR_PATH);
     if (!mayWrite()) return report(undefined);
     if (configuration === undefined) return report(NO_CONFIGURATION);
-    const ca = source.current()?.ca;
+    const serving = source.current();
+    const ca = serving?.ca;
     const isForOthers = ca !== undefined && isInjected(configuration);
     const patch = configurationPatch(configuration, { ca: isForOthers ? undefined : ca, path });
     if (patch.length > 0 && mayWrite()) await write(patch);
     const isMissing = isForOthers && configurationPatch(configuration, { ca }).length > 0;
-    report(isMissing ? NOT_INJECTED : undefined, PATIENCE_WITH_OTHERS);
+    if (isMissing) return report(NOT_INJECTED, PATIENCE_WITH_OTHERS);
+    const lacking = serving && lackingName(configuration, serving.cert);
+    report(lacking && `tls.crt lacks the name by which the API server calls the webhook: ${lacking}`, PATIENCE);
   }
 
   async function write(body: readonly Operation[]): Promise<void> {

@@ -143,11 +143,12 @@ describe('the configuration of the webhook', () => {
     await server.stop();
   });
 
+  const ours = createAuthority('three').issue('hook', ['archaware-controller.archaware.svc']).certificate;
   const keep = (ca: string | undefined, more: Partial<Parameters<typeof keeping>[0]> = {}) =>
     world.add((signal) =>
       keeping({
         client,
-        source: { current: () => ({ cert: '', key: '', ca, notAfter: 0 }), onChange: () => {} },
+        source: sourceOf(ours, ca),
         mayWrite: () => true,
         clock: world.clock,
         onProblem: (problem) => problems.push(problem ?? 'none'),
@@ -155,6 +156,10 @@ describe('the configuration of the webhook', () => {
         ...more,
       }),
     );
+  const sourceOf = (cert: string, ca: string | undefined) => ({
+    current: () => ({ cert, key: '', ca, notAfter: 0 }),
+    onChange: () => {},
+  });
   const bundle = () => bundleIn(client);
   const create = (metadata: JsonObject = {}) => {
     const body = webhookConfiguration();
@@ -215,6 +220,22 @@ describe('the configuration of the webhook', () => {
     expect(problems).to.have.length(1);
     expect(problems[0]).to.contain('cert-manager');
     expect(patches()).to.deep.equal([]);
+  });
+
+  it('is reported as a problem if the certificate is for other names for some time', async () => {
+    await create();
+    let cert = createAuthority('three').issue('archaware-controller.archaware.svc', ['hook.archaware.svc']).certificate;
+    await keep(one, { source: { ...sourceOf(ours, one), current: () => sourceOf(cert, one).current() } });
+    await world.pass(5000);
+    expect(problems).to.deep.equal([]);
+    await world.pass(5000);
+    expect(problems).to.have.length(1);
+    expect(problems[0]).to.contain(
+      'tls.crt lacks the name by which the API server calls the webhook: archaware-controller.archaware.svc',
+    );
+    cert = ours;
+    await world.pass(5000);
+    expect(problems.slice(1)).to.deep.equal(['none']);
   });
 
   it('is reported as a problem if it cannot be read for some time', async () => {
