@@ -18,7 +18,7 @@ import type { ExplainEvidence, ExplainedNodes, WithoutAnswer } from './explanati
 import type { ExplainInput } from './input.ts';
 import { adviseAway, awayText, checkController, handsOf } from './no-controller.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pool-advice.ts';
-import { fitsNowhere, isOpenUntilPlaced, missingOs } from './verdict.ts';
+import { comesBack, fitsNowhere, isIn, isOpenUntilPlaced, missingOs } from './verdict.ts';
 
 /** Returns concrete steps that let the pod run, the easiest first. Empty if nothing is wrong. */
 export function advise(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): string[] {
@@ -88,14 +88,17 @@ function adviseBound(input: ExplainInput, explained: WithoutAnswer, evidence: Ex
 /** Returns how the pod gets to another node: its successor does only if archaware gives it what it needs. */
 function againStep(
   { workload: { pod }, controller, nodes }: ExplainInput,
-  { decision }: WithoutAnswer,
-  { settings }: ExplainEvidence,
+  explained: WithoutAnswer,
+  evidence: ExplainEvidence,
 ): string {
+  const { decision } = explained;
+  const { settings } = evidence;
   const owner = pod?.owner;
   const again =
     owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} creates another`;
   const hands = handsOf(controller, settings);
-  if (hands === 'acts') return again;
+  const returns = comesBack(explained, evidence);
+  if (hands === 'acts' && !returns) return again;
   if (hands === 'no-leader') return `${adviseAway(controller, nodes, settings)}; then ${again}`;
   const named = pod && owner && workloadOf(pod);
   const where = named === undefined ? 'the pod' : `the template of ${named.kind} ${named.name}`;
@@ -103,6 +106,7 @@ function againStep(
   const pin =
     set.length === 1 ? `the nodeSelector kubernetes.io/arch: ${set[0]}` : 'a node affinity for kubernetes.io/arch';
   if (hands === 'unknown') return `${again}, if archaware runs in this cluster; else give ${where} ${pin}`;
+  if (hands === 'acts') return `a new pod may come to this node again: give ${where} ${pin}`;
   const act = hands === 'observes' ? 'choose a placement.mode that places pods' : 'install archaware (docs/install.md)';
   return `a new pod may come to this node again: give ${where} ${pin}, or ${act}`;
 }
@@ -300,11 +304,6 @@ function poolsFor(
   { settings }: ExplainEvidence,
 ): PoolAdvice {
   return adviseOnPools(nodes, nodePools, decision.architectures, settings);
-}
-
-/** Whether a group of nodes has one of the decided architectures. */
-export function isIn({ architecture = '' }: ExplainedNodes, { decision }: Pick<WithoutAnswer, 'decision'>): boolean {
-  return decision.architectures === undefined || decision.architectures.includes(architecture);
 }
 
 function stepAround(obstacle: Obstacle, group: ExplainedNodes, demands: Demands): string {

@@ -18,7 +18,7 @@ import type { Subject } from '../../placement/subject.ts';
 import { findWrongNode, type WrongNodeFinding, whatIsKnown, whatWasPulled } from '../../placement/wrong-node/judge.ts';
 import { answerFrom } from '../lookup-results.ts';
 import { spreadNote, taintedArchitectures } from '../spread.ts';
-import { advise, isIn } from './advice.ts';
+import { advise } from './advice.ts';
 import { clashOf } from './clash.ts';
 import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands, templateIntent } from './explained-affinity.ts';
 import type {
@@ -31,7 +31,7 @@ import type {
   WithoutAnswer,
 } from './explanation.ts';
 import type { ExplainedDecision, ExplainInput, Findings } from './input.ts';
-import { verdictOf } from './verdict.ts';
+import { isIn, verdictOf } from './verdict.ts';
 
 /** Returns the images that must be looked up in registries before {@link explainPlacement}. */
 export function imagesToAsk(input: ExplainInput): PodImage[] {

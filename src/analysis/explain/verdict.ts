@@ -117,7 +117,22 @@ function whyNotAgain(
   if (never !== undefined) return `no node would take it: ${never}`;
   const only = runsOnText(explained);
   const isElsewhere = architecture !== undefined && decision.architectures?.includes(architecture) === false;
-  return isElsewhere && only !== undefined ? `it would go to another node: ${only}` : undefined;
+  if (!isElsewhere || only === undefined) return undefined;
+  if (comesBack(explained, evidence)) return `it could come to such a node again: ${only}`;
+  const isTaken = explained.nodes.some((group) => group.placed.fits && isIn(group, explained));
+  return isTaken ? `it would go to another node: ${only}` : `no node would take it: ${only}`;
+}
+
+/** Whether nothing keeps a new pod off nodes that do not run its images, such as a toleration of its own for every taint. */
+export function comesBack(explained: WithoutAnswer, { settings }: ExplainEvidence): boolean {
+  // What archaware wrote for other images before is not in the template; and its node affinity keeps new pods off.
+  if (settings.mode !== 'taints' || explained.tolerations.some(({ stale }) => stale)) return false;
+  return explained.nodes.some((group) => group.placed.fits && !isIn(group, explained));
+}
+
+/** Whether a group of nodes has one of the decided architectures. */
+export function isIn({ architecture = '' }: ExplainedNodes, { decision }: Pick<WithoutAnswer, 'decision'>): boolean {
+  return decision.architectures === undefined || decision.architectures.includes(architecture);
 }
 
 /** Whether only what archaware adds keeps new pods off the nodes: its affinity. */

@@ -320,6 +320,11 @@ describe('the advice', () => {
       [/^bound to node amd-1 \(amd64\), but its images now run on arm64: its next start there would fail; create/],
     ],
     [
+      'the same, which tolerates every taint and so could come back',
+      { images: 'arm64', spec: { ...ON_AMD, tolerations: [{ operator: 'Exists' }] } },
+      [/would fail; a new pod may come to this node again: give the pod the nodeSelector kubernetes\.io\/arch: arm64$/],
+    ],
+    [
       'a pod that fails on the wrong node',
       { ...pulled('arm64', 'arm64'), status: died('x', '') },
       [/^container app fails on node amd-1 \(amd64\), for which its image has no platform; create the pod again; /],

@@ -112,6 +112,21 @@ describe('the verdict of an explanation', () => {
       `${NEXT} it would go to another node: its images run on amd64 only`,
     ],
     [
+      'the same, and archaware gave it the toleration for this node when its image was another',
+      { images: 'amd64', metadata: BY_ARCHAWARE, ...bound(tolerating('arm64')) },
+      `${NEXT} it would go to another node: its images run on amd64 only`,
+    ],
+    [
+      'it runs where its images do not run, and no node runs them',
+      { images: 's390x', ...bound() },
+      `${NEXT} no node would take it: its images run on s390x only`,
+    ],
+    [
+      'it runs where its images do not run, and tolerates every taint',
+      { images: 'amd64', ...bound({ tolerations: [{ operator: 'Exists' }] }) },
+      `${NEXT} it could come to such a node again: its images run on amd64 only`,
+    ],
+    [
       'it runs, is left alone, and no node would take it again',
       { images: BOTH, metadata: IGNORED, ...bound() },
       `${RUNS}; archaware leaves it ${IGNORES} at its next start no node would take it`,
