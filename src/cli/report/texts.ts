@@ -109,7 +109,8 @@ function rebuildLines(rebuilds: readonly Rebuild[]): string[] {
   const first = rebuilds.slice(0, FIRST);
   const share = first.reduce((sum, each) => sum + each.share, 0);
   if (first.length === 0 || percent(share) === percent(0)) return [];
-  const [these, hold] = first.length === 1 ? ['One image', 'holds'] : [`${first.length} images`, 'hold'];
+  const firstOnes = rebuilds.length > FIRST ? `The first ${FIRST} images` : `${first.length} images`;
+  const [these, hold] = first.length === 1 ? ['One image', 'holds'] : [firstOnes, 'hold'];
   return [`${these} ${hold} back ${percent(share)} more; see below.`];
 }
 

@@ -5,6 +5,7 @@ import type { ReportedWorkload } from '../../../src/analysis/readiness/report.ts
 import { renderHtml } from '../../../src/cli/report/html/html.ts';
 import { html } from '../../../src/cli/report/html/markup.ts';
 import { SCRIPT } from '../../../src/cli/report/html/script.ts';
+import { headlines } from '../../../src/cli/report/texts.ts';
 import { SAMPLE } from '../../analysis/readiness/sample.ts';
 import { HOSTILE_NAMES, hostileReport } from '../../browser/reports.ts';
 
@@ -57,6 +58,14 @@ describe('report -o html', () => {
     );
     expect(textOf(page)).to.match(/ quiet 1 3 0 – /);
     expect(textOf(renderHtml(SAMPLE, OPTIONS))).not.to.contain('no CPU');
+  });
+
+  it('says that it sums up the first images, where there are more', () => {
+    const alike = (one: (typeof ARM64.rebuilds)[number]) =>
+      Array.from({ length: 6 }, (_, index) => ({ ...one, image: `i${index}`, share: 0.05 }));
+    const rebuilds = ARM64.rebuilds.slice(0, 1).flatMap(alike);
+    const summary = { ...SAMPLE.summary, targets: { arm64: { ...ARM64, rebuilds } } };
+    expect(headlines({ ...SAMPLE, summary }, 'arm64')).to.include('The first 5 images hold back 25 % more; see below.');
   });
 
   it('shows the numbers of the report', () => {
