@@ -68,6 +68,8 @@ describe('plan', () => {
     const { result, waiting } = await plan('--placement.mode', 'affinity', '--webhook.enabled');
     expect(objects(at(result, 'unresolved')).map(({ image }) => image)).to.deep.equal(images);
     expect(waiting).to.deep.equal([]);
+    const { stdout } = await product.command(['plan']);
+    expect(stdout).to.match(/^ {2}USED BY +IMAGE\n {2}Pod default\/guessed +\S+\/nothing:1$/m);
   });
 
   it('names the pods whose successors get another node affinity, and none that have it', async () => {
@@ -124,7 +126,7 @@ describe('plan', () => {
       expect(stdout).to.match(/^Deployment +default +arm +3 +tolerate +arm64$/m);
       expect(stdout).to.match(/^Node +amd64-1 +taint +amd64$/m);
       expect(stdout).to.match(
-        /^Unknown images\.\nnot-found at \S+: .* 404 Not Found .*\n {2}WAITS FOR IT +IMAGE\n {2}Pod default\/lost +\S+\/nothing:1$/m,
+        /^Unknown images\.\nnot-found at \S+: .* 404 Not Found .*\n {2}USED BY +IMAGE\n {2}Pod default\/lost +\S+\/nothing:1$/m,
       );
       expect(stdout).not.to.match(/Waiting for images|Not resolved/);
       const byPod = await text('--pods');

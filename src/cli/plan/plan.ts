@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import { type PooledPod, type PoolPlan, type PoolStep, planPools } from '../../analysis/nodes/pool-plan.ts';
+import { addTo } from '../../analysis/readiness/tally.ts';
 import { spreadNote, taintedArchitectures } from '../../analysis/spread.ts';
 import {
   byName,
@@ -71,7 +72,7 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     if (isForPools) return printPools(given, client, decided, specs, settings);
 
     const refused = await askWhetherAllowed(context, client, settings, decided);
-    const { headings, ...summary } = summarise(fromImages);
+    const { headings, users, ...summary } = summarise(fromImages);
     const pools = isWhole ? await readPoolProblems(client, settings, note, given.signal) : [];
     const absent = absentNotes(config, watches.nodes.store.values());
     const workloads = overviewOf(subjectsOf(decided, specs, settings), surroundingsOf(watches, settings, knowsNodes));
@@ -79,7 +80,7 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     const result: Plan = { changes, ...summary, workloads, refused, pools: pools ?? [], newPods };
     const isOtherMode = context.sources.get('placement.mode')?.startsWith('--') === true;
     if (output === 'table') {
-      const seen = seenIn(watches, headings, settings);
+      const seen = seenIn(watches, headings, users, settings);
       const where = scope.namespace === undefined ? '' : ` in namespace ${scope.namespace}`;
       const head = workloads.length === 0 ? [] : overviewLines(workloads, unknownCount(result), where);
       const closing = closingLines(result, { program: context.program, settings, origin: context.origin, isOtherMode });
@@ -150,7 +151,12 @@ function surroundingsOf({ nodes }: Watches, settings: Settings, knowsNodes: bool
   };
 }
 
-function seenIn(watches: Watches, headings: ReadonlyMap<Plan['held'][number], string>, settings: Settings): Seen {
+function seenIn(
+  watches: Watches,
+  headings: ReadonlyMap<Plan['held'][number], string>,
+  users: ReadonlyMap<string, readonly NamedObject[]>,
+  settings: Settings,
+): Seen {
   const podOf = ({ kind, namespace, name }: NamedObject) =>
     kind === 'Pod' ? watches.pods.store.get(`${namespace}/${name}`) : undefined;
   return {
@@ -165,6 +171,7 @@ function seenIn(watches: Watches, headings: ReadonlyMap<Plan['held'][number], st
       return isBound ? 'runs; Pending at its next restart' : 'Pending';
     },
     headingOf: (held) => headings.get(held) ?? '',
+    usersOf: (image) => users.get(image) ?? [],
   };
 }
 
@@ -174,6 +181,7 @@ function summarise({ pods, daemonSets }: FromImages) {
   const held: Plan['held'][number][] = [];
   const ignored: NamedObject[] = [];
   const unresolved = new Map<string, FailedImage>();
+  const users = new Map<string, NamedObject[]>();
   for (const [kind, states] of [
     ['Pod', pods],
     ['DaemonSet', daemonSets],
@@ -191,12 +199,15 @@ function summarise({ pods, daemonSets }: FromImages) {
       }
       if (decision.kind === 'wait' || decision.kind === 'place') {
         for (const { volume: _volume, ...failed } of decision.failed) unresolved.set(failed.image, failed);
+        const pending = decision.kind === 'wait' ? decision.images : [];
+        const unknown = new Set([...pending, ...decision.failed.map(({ image }) => image)]);
+        for (const image of unknown) addTo(users, image, { kind, namespace, name });
       }
     }
   }
   const byImage = [...unresolved.values()].sort((one, other) => (one.image < other.image ? -1 : 1));
-  for (const list of [waiting, held, ignored]) list.sort(byName);
-  return { waiting, held, unresolved: byImage, ignored, headings };
+  for (const list of [waiting, held, ignored, ...users.values()]) list.sort(byName);
+  return { waiting, held, unresolved: byImage, ignored, headings, users };
 }
 
 function heldText({ mode, schedulable, policy }: Settings): string {

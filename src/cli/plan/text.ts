@@ -130,7 +130,7 @@ export function unknownCount({ waiting, unresolved }: Pick<Plan, 'waiting' | 'un
 }
 
 /**
- * Returns the images that are not known and who waits for them, one table for each registry and reason: when a registry is down, all
+ * Returns the images that are not known and who uses them, one table for each registry and reason: when a registry is down, all
  * of its images have the same reason.
  */
 function unknownImages(
@@ -142,8 +142,7 @@ function unknownImages(
   const images = new Set([...failed.keys(), ...waiting.flatMap((entry) => entry.images)]);
   const groups = new Map<string, string[][]>();
   for (const image of [...images].sort()) {
-    const waits = waiting.filter((entry) => entry.images.includes(image));
-    const names = waits.map((entry) => {
+    const names = seen.usersOf(image).map((entry) => {
       const { kind, namespace = '', name } = byPod ? entry : seen.workloadOf(entry);
       return `${kind} ${namespace}/${name}`;
     });
@@ -151,14 +150,14 @@ function unknownImages(
     const { code, message = '', registry = '' } = failed.get(image) ?? {};
     const title =
       code === undefined ? 'pending: the lookup has not ended' : `${code} at ${registry || 'no registry'}: ${message}`;
-    const waiters = (isWide ? distinct.join(', ') : few(distinct)) || 'nobody';
-    groups.set(title, [...(groups.get(title) ?? []), [waiters, image]]);
+    const users = isWide ? distinct.join(', ') : few(distinct);
+    groups.set(title, [...(groups.get(title) ?? []), [users, image]]);
   }
   if (groups.size === 0) return '';
   const sorted = [...groups].sort(([one], [other]) => (one < other ? -1 : 1));
   const texts = sorted.map(([title, rows]) => {
     // The image is the last column, so that it stays whole at a terminal: it is what a reader looks for.
-    const lines = table(['WAITS FOR IT', 'IMAGE'], rows, columns === undefined ? undefined : columns - INDENT.length);
+    const lines = table(['USED BY', 'IMAGE'], rows, columns === undefined ? undefined : columns - INDENT.length);
     return table([title], [], columns) + lines.replaceAll(/^(?=.)/gm, INDENT);
   });
   return `Unknown images.\n${texts.join('')}`;
