@@ -81,6 +81,16 @@ describe('plan', () => {
     expect(objects(at(result, 'newPods')).map(({ name }) => name)).to.deep.equal(['plain', 'wrong']);
   });
 
+  it('names the pods that need a toleration of their own, and none that have one, or where no node gets a taint', async () => {
+    const images = [product.image('app', ['arm64'])];
+    const metadata = { labels: { 'archaware.dev/ignore': 'true' } };
+    await product.cluster.createPod({ name: 'needs', images, metadata });
+    await product.cluster.createPod({ name: 'has', images, metadata, spec: { tolerations: [{ operator: 'Exists' }] } });
+    expect((await plan()).stderr).to.match(/^1 pod\(s\) are ignored by archaware and need .*: default\/needs$/m);
+    const { stderr } = await plan('--placement.mode', 'affinity', '--webhook.enabled');
+    expect(stderr).not.to.contain('ignored by archaware');
+  });
+
   it('says what placement.publish would do for new pods', async () => {
     expect((await plan('--placement.publish')).stderr).to.match(/once the leader has published .* gives its new pods/);
     const { stderr } = await plan('--placement.publish', '--loops', 'nodes');

@@ -5,10 +5,11 @@ import type { Loops } from '../../controllers/loops/loops.ts';
 import { decidedOf } from '../../controllers/memory.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/managed.ts';
-import type { Node } from '../../placement/nodes/node.ts';
+import { architecturesOf, type Node } from '../../placement/nodes/node.ts';
 import { untaintedPoolsNote } from '../../placement/nodes/pools.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { readRecord } from '../../placement/objects/template-record.ts';
+import { lacking, tolerationsFor } from '../../placement/patch/tolerations.ts';
 import { onlyObserves, usesTaints } from '../../placement/placing.ts';
 import { whyNothingIsPublished } from '../../placement/publish/known-images.ts';
 import { few, skipNote } from '../../placement/reasons.ts';
@@ -39,13 +40,13 @@ const MOST_NOTED = 5;
 
 /** Returns what a reader of the plan should know beyond the tables. */
 export function planNotes(planned: Planned): string[] {
-  const { settings, watches, ignored, isWide, isWhole, pools = [] } = planned;
+  const { settings, watches, isWhole, pools = [] } = planned;
   const unrecorded = unrecordedNote(watches.daemonSets.store.values(), settings.taints);
   const back = takenBackNote(served(planned));
   return [
     ...(unrecorded === undefined ? [] : [unrecorded]),
     ...(back === undefined ? [] : [back]),
-    ...leftAloneNotes(ignored, isWide),
+    ...leftAloneNotes(planned),
     ...tooLargeNotes(planned),
     ...otherDaemonSetNotes(planned),
     ...spreadNotes(planned),
@@ -129,9 +130,16 @@ function firstOf(notes: readonly string[], isWide: boolean, what: string): reado
   return isWide || more <= 0 ? notes : [...notes.slice(0, MOST_NOTED), `${more} more ${what} (--wide)`];
 }
 
-function leftAloneNotes(ignored: Plan['ignored'], isWide: boolean): string[] {
-  if (ignored.length === 0) return [];
-  const names = ignored.map(({ namespace, name }) => `${namespace}/${name}`);
+function leftAloneNotes({ ignored, settings, watches, isWide }: Planned): string[] {
+  // Without taints the pod needs nothing; in the mode observe it would.
+  if (settings.mode === 'affinity') return [];
+  const wanted = tolerationsFor(settings.taints, architecturesOf(watches.nodes.store.values()));
+  const hasOwn = (key: string) => {
+    const { tolerations = [] } = watches.pods.store.get(key) ?? {};
+    return lacking(tolerations, wanted).length < wanted.length;
+  };
+  const names = ignored.map(({ namespace, name }) => `${namespace}/${name}`).filter((key) => !hasOwn(key));
+  if (names.length === 0) return [];
   const shown = isWide ? names : names.slice(0, MOST_NOTED);
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more (--wide)` : '';
   return [
