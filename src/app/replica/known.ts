@@ -139,6 +139,14 @@ const EXPIRES_SOON_MS = 7 * 86_400_000;
 const MOST_NAMED = 10;
 const NODE_CONTESTED =
   'set the taint where that writer gets its taints from (the node pool of a provider), or leave such nodes out with taints.nodeSelector; archaware tries again after ten minutes, and then less and less often, up to a day';
+const GUARDED =
+  'if somebody gave the taint of archaware another value, kubectl taint node NAME KEY-; if the policy is pinned to another taints.key, apply the manifest that fits the configuration (docs/troubleshooting.md, "WriteRefused")';
+
+function adviceFor({ regarding: { kind }, reason, note }: Said): string {
+  if (kind !== 'Node') return TROUBLES[reason];
+  if (reason === 'WriteRefused' && note.includes('archaware-guard-nodes')) return GUARDED;
+  return reason === 'WriteContested' ? NODE_CONTESTED : TROUBLES[reason];
+}
 
 /** Returns the problems that a leader knows. `said`: what its Events said about objects, and is still so. `now`: the wall time. */
 export function knownProblems(counts: Counts, said: readonly Said[], now: number): StatusProblem[] {
@@ -147,10 +155,11 @@ export function knownProblems(counts: Counts, said: readonly Said[], now: number
   const rank = ({ regarding: { kind }, reason }: Said) =>
     reason === 'WrongNode' ? 3 : kind === 'Pod' ? 2 : kind === 'Node' ? 0 : 1;
   const ranked = said.toSorted((one, other) => rank(one) - rank(other));
-  const named = ranked.slice(0, MOST_NAMED).map(({ regarding: { kind, namespace, name }, reason, note }) => ({
-    problem: `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}: ${reason}: ${note}`,
-    do: kind === 'Node' && reason === 'WriteContested' ? NODE_CONTESTED : TROUBLES[reason],
-  }));
+  const named = ranked.slice(0, MOST_NAMED).map((each) => {
+    const { kind, namespace, name } = each.regarding;
+    const object = namespace === undefined ? name : `${namespace}/${name}`;
+    return { problem: `${kind} ${object}: ${each.reason}: ${each.note}`, do: adviceFor(each) };
+  });
   const unnamed = (count: number, reason: TroubleReason, text: (count: number) => string): StatusProblem[] => {
     const more = count - said.filter((each) => each.reason === reason).length;
     const advice = `kubectl get events -A --field-selector reason=${reason}; ${TROUBLES[reason]}`;

@@ -176,6 +176,14 @@ describe('the problems that a leader knows', () => {
     expect(problem?.do).to.match(/^if a right is missing, apply the manifest of the mode again; otherwise allow/);
   });
 
+  it("says how a taint with another value is mended, if archaware's own policy refuses that", () => {
+    const note = 'nodes "n1" is forbidden: ValidatingAdmissionPolicy \'archaware-guard-nodes\' denied request';
+    const [problem] = knownProblems(counts(), [{ ...said('Node', 'n1', 'WriteRefused'), note }], NOW);
+    expect(problem?.do).to.match(
+      /^if somebody gave the taint of archaware another value, kubectl taint node NAME KEY-/,
+    );
+  });
+
   it('says where the other writer of a node is to be found', () => {
     const [problem] = knownProblems(counts(), [said('Node', 'n1', 'WriteContested')], NOW);
     expect(problem?.do).to.match(/^set the taint where that writer gets its taints from/);
