@@ -31,6 +31,8 @@ export type WorkloadSubject = {
   readonly asked: Asked | undefined;
   /** What the taints do to its topology spread; absent if nothing. */
   readonly spread?: string | undefined;
+  /** Whether no node that runs it takes another one; absent: it is on a right node, or one takes it. */
+  readonly isTakenByNone?: boolean;
 };
 
 /** What is true of the cluster for every subject. */
@@ -181,6 +183,7 @@ function whyNoNode(subject: WorkloadSubject, { architectures, allTainted }: Clus
       if (decision.followsCluster || decision.unknown.length > 0) return undefined;
       const there = decision.architectures.filter((name) => architectures?.includes(name) ?? true);
       if (there.length === 0 || contradictionOf(decision, asked, settings) !== undefined) return whatItRunsOn(subject);
+      if (subject.isTakenByNone === true) return `${whatItRunsOn(subject)}, and those nodes do not take it`;
       const isAskedFor = asked === undefined || there.some((name) => asked.architectures.includes(name));
       return isAskedFor ? undefined : `requires ${asked.text}, and no node of the cluster has that`;
     }

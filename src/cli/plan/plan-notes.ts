@@ -15,7 +15,7 @@ import { whyNothingIsPublished } from '../../placement/publish/known-images.ts';
 import { few, skipNote } from '../../placement/reasons.ts';
 import { takenBackNote, unrecordedNote } from '../../placement/rollout/template.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { counted } from '../output.ts';
+import { counted, nameOf } from '../output.ts';
 import type { PoolProblem } from '../survey/survey.ts';
 import type { Plan } from './plan-shape.ts';
 
@@ -210,6 +210,8 @@ export type Closing = {
   /** Where the configuration comes from, and whether `--placement.mode` or a variable changed the mode. */
   readonly origin: 'file' | 'cluster' | 'defaults' | 'unreadable';
   readonly isOtherMode: boolean;
+  /** The workloads (`Deployment shop/web`) on wrong nodes whose new pods would not go to a right one. */
+  readonly stuck: ReadonlySet<string>;
 };
 
 /** Returns the last lines of a plan: what would change, which DaemonSets roll, what to do about pods on wrong nodes, and what next. */
@@ -224,6 +226,7 @@ export function closingLines(plan: Plan, closing: Closing): string[] {
       onWrongNode === true &&
       !pendingAtRestart &&
       reach !== 'nowhere' &&
+      !closing.stuck.has(nameOf({ kind, namespace, name })) &&
       !(kind === 'DaemonSet' && rolling.includes(`${namespace}/${name}`)),
   );
   const rolls = rolling.length === 0 ? '' : `; DaemonSets roll, one after another: ${few(rolling)}`;

@@ -4,6 +4,7 @@ import { addTo } from '../../analysis/readiness/tally.ts';
 import { spreadNote, taintedArchitectures } from '../../analysis/spread.ts';
 import {
   byName,
+  isOnWrongNode,
   overviewLines,
   overviewOf,
   type WorkloadSubject,
@@ -29,11 +30,12 @@ import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { readPodSubject } from '../../placement/subject.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
-import { valueText } from '../output.ts';
+import { nameOf, valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
 import { noteMissing, permitted, readNodePools, readPoolProblems } from '../survey/survey.ts';
 import { askWhetherAllowed } from './ask.ts';
 import { type DecidedAll, decideAll, type FromImages } from './decide-all.ts';
+import { nextNode } from './next-node.ts';
 import { closingLines, planNotes } from './plan-notes.ts';
 import type { Plan, Seen } from './plan-shape.ts';
 import { createPodSpecs, type PodSpecs } from './pod-specs.ts';
@@ -75,7 +77,9 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     const { headings, users, ...summary } = summarise(fromImages);
     const pools = isWhole ? await readPoolProblems(client, settings, note, given.signal) : [];
     const absent = absentNotes(config, watches.nodes.store.values());
-    const workloads = overviewOf(subjectsOf(decided, specs, settings), surroundingsOf(watches, settings, knowsNodes));
+    const stuck = new Set<string>();
+    const subjects = subjectsOf(decided, specs, settings, stuck);
+    const workloads = overviewOf(subjects, surroundingsOf(watches, settings, knowsNodes));
     const newPods = newPodsOf(decided, specs, context.installation?.namespace);
     const result: Plan = { changes, ...summary, workloads, refused, pools: pools ?? [], newPods };
     const isOtherMode = context.sources.get('placement.mode')?.startsWith('--') === true;
@@ -83,7 +87,8 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
       const seen = seenIn(watches, headings, users, settings);
       const where = scope.namespace === undefined ? '' : ` in namespace ${scope.namespace}`;
       const head = workloads.length === 0 ? [] : overviewLines(workloads, unknownCount(result), where);
-      const closing = closingLines(result, { program: context.program, settings, origin: context.origin, isOtherMode });
+      const { program, origin } = context;
+      const closing = closingLines(result, { program, settings, origin, isOtherMode, stuck });
       const paint = createPaint(context);
       print(planText(result, seen, { head, byPod, isWide, taint: settings.taints, absent, columns, closing, paint }));
     } else {
@@ -111,11 +116,15 @@ async function maySeeNodes(client: ApiClient, { note, signal }: Context): Promis
   return asked !== undefined;
 }
 
-/** Returns the pods and the templates of DaemonSets with the decisions about them. A daemon pod follows its template. */
+/**
+ * Returns the pods and the templates of DaemonSets with the decisions about them. A daemon pod follows its template. Adds to `stuck`
+ * the workloads whose new pods would not go from a wrong node to a right one.
+ */
 function* subjectsOf(
   { watches, fromImages: { pods, daemonSets: templates } }: DecidedAll,
   specs: PodSpecs,
   all: Settings,
+  stuck: Set<string>,
 ): Generator<WorkloadSubject> {
   const tainted = taintedArchitectures(watches.nodes.store.values(), all);
   for (const [key, state] of pods) {
@@ -124,7 +133,7 @@ function* subjectsOf(
     const isDaemonPod = state.decision.kind === 'skip' && state.decision.reason === 'daemon-pod';
     const { decision, settings } = (isDaemonPod && templates.get(`${pod.namespace}/${pod.owner?.name}`)) || state;
     const node = watches.nodes.store.get(pod.nodeName ?? '');
-    yield {
+    const subject: WorkloadSubject = {
       workload: workloadOf(pod),
       decision,
       settings,
@@ -134,6 +143,13 @@ function* subjectsOf(
       asked: pod.asked,
       spread: spreadNote(specs.get(pod.uid)?.spread ?? [], pod, decision, settings, tainted),
     };
+    const { demands } = specs.get(pod.uid) ?? {};
+    const next =
+      decision.kind === 'place' && !isDaemonPod && isOnWrongNode(subject)
+        ? nextNode(pod, demands, decision.architectures, settings, watches.nodes.store.values())
+        : undefined;
+    if (next !== undefined) stuck.add(nameOf(subject.workload));
+    yield next === 'nowhere' ? { ...subject, isTakenByNone: true } : subject;
   }
   for (const [key, { decision, settings }] of templates) {
     const [namespace = '', name = ''] = key.split('/');

@@ -14,7 +14,10 @@ type PodSpec = {
   readonly spread?: readonly HardSpread[];
   /** How it selects nodes, in modes with affinity. `false`: it is for one node. */
   readonly selecting?: Placed | false;
-  /** What it asks of nodes, for `--pools`; absent for pods that are for one node, have ended, or are too large. */
+  /**
+   * What it asks of nodes, with `--pools` of every pod, else of those that select nodes; absent for pods that are for one node, have
+   * ended, or are too large.
+   */
   readonly demands?: Demands;
 };
 
@@ -30,14 +33,16 @@ export function createPodSpecs(settings: Settings, isForPools: boolean) {
       const spec = objectAt(object, 'spec');
       const isForOne = isForOneNode(pod.owner, spec);
       const { affinity, nodeSelector } = spec;
-      const selects = usesAffinity(settings) && (isForOne || affinity !== undefined || nodeSelector !== undefined);
+      const isNarrow = affinity !== undefined || nodeSelector !== undefined;
+      const selects = usesAffinity(settings) && (isForOne || isNarrow);
       const spread = isForOne ? [] : readHardSpread(spec);
-      const isPooled = isForPools && !isForOne && pod.tooLarge === undefined && !hasEnded(pod.phase);
-      if (!selects && !isPooled && spread.length === 0) return;
+      const isPlaced = !isForOne && pod.tooLarge === undefined && !hasEnded(pod.phase);
+      const isAsking = isPlaced && (isForPools || isNarrow);
+      if (!selects && !isAsking && spread.length === 0) return;
       specs.set(pod.uid, {
         ...(spread.length > 0 && { spread }),
         ...(selects && { selecting: isForOne ? (false as const) : { affinity, nodeSelector } }),
-        ...(isPooled && { demands: readDemands(spec) }),
+        ...(isAsking && { demands: readDemands(spec) }),
       });
     },
   };

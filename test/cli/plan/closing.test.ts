@@ -67,6 +67,16 @@ describe('a plan ends with', () => {
       ],
     ],
     [
+      'no command for a workload whose new pods would not go to a right node',
+      { workloads: [wrong('Deployment', 'web'), wrong('Deployment', 'stuck')] },
+      { ...INSTALLED, stuck: new Set(['Deployment shop/stuck']) },
+      [
+        'Nothing to change.',
+        `1 workload on a wrong node could run on another, but stays: while archaware runs, restart as below${EVICT}`,
+        '  kubectl -n shop rollout restart deployment/web',
+      ],
+    ],
+    [
       'no change where the mode that runs gives new pods theirs',
       { newPods: NEW_PODS },
       INSTALLED,
@@ -94,7 +104,7 @@ describe('a plan ends with', () => {
   for (const [what, plan, closing, expected] of rows) {
     it(what, () => {
       const given: Closing = {
-        ...{ program: 'archaware', settings: settings(), origin: 'defaults', isOtherMode: false },
+        ...{ program: 'archaware', settings: settings(), origin: 'defaults', isOtherMode: false, stuck: new Set() },
         ...closing,
       };
       expect(closingLines({ ...NOTHING, ...plan }, given)).to.deep.equal(expected);
