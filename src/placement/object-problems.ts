@@ -96,7 +96,8 @@ export function problemsOf(
   }
 }
 
-function statementProblem({ statement }: Pick<PodTemplate, 'statement'>): string[] {
+/** Returns the problem of an object's own statement of its architectures, which then counts as absent. */
+export function statementProblem({ statement }: Pick<PodTemplate, 'statement'>): string[] {
   if (statement === undefined) return [];
   try {
     readStatement(statement);

@@ -5,6 +5,7 @@ import type { Demands, Obstacle } from '../../placement/fit.ts';
 import { intersect } from '../../placement/images.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
 import { isOfKind } from '../../placement/nodes/node.ts';
+import { statementProblem } from '../../placement/object-problems.ts';
 import { isOtherDaemonSet } from '../../placement/objects/kinds.ts';
 import { tolerationText } from '../../placement/patch/tolerations.ts';
 import { onlyObserves } from '../../placement/placing.ts';
@@ -26,6 +27,9 @@ export function advise(input: ExplainInput, explained: WithoutAnswer, evidence: 
   if (state === 'finished' || state === 'deleting') return [];
   // As long as the known images have nothing in common, an answer about another one changes nothing.
   const images = [
+    ...(evidence.skipped === undefined ? statementProblem(input.workload.template) : []).map(
+      (said) => `correct the ${said}`,
+    ),
     ...adviseHeld(input, explained, evidence),
     ...adviseUnresolved(input, explained),
     ...adviseOtherDaemonSet(input, explained),

@@ -269,6 +269,15 @@ describe('the advice', () => {
     ],
     ['such a statement', { ...stating('arm64'), ...schedulable('amd64') }, [/^add an architecture of archi/]],
     [
+      'a statement with a mistake',
+      { ...stating('amd46'), images: '!not-found' },
+      [
+        /^correct the annotation archaware.dev\/architectures: got "amd46", expected .* did you mean amd64\?$/,
+        /^push a/,
+        /^or state/,
+      ],
+    ],
+    [
       'a set without a node',
       { ...FILE, images: 's390x' },
       ['add a node of s390x', ...['amd64', 'arm64'].map(building)],
