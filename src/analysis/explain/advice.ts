@@ -95,14 +95,12 @@ function againStep(
   explained: WithoutAnswer,
   evidence: ExplainEvidence,
 ): string {
-  const { decision } = explained;
-  const { settings } = evidence;
+  const [{ decision }, { settings }] = [explained, evidence];
   const owner = pod?.owner;
   const again =
     owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} creates another`;
   const hands = handsOf(controller, settings);
-  const returns = comesBack(explained, evidence);
-  if (hands === 'acts' && !returns) return again;
+  if (hands === 'acts' && !comesBack(explained, evidence)) return again;
   if (hands === 'no-leader') return `${adviseAway(controller, nodes, settings)}; then ${again}`;
   const named = pod && owner && workloadOf(pod);
   const where = named === undefined ? 'the pod' : `the template of ${named.kind} ${named.name}`;

@@ -123,9 +123,8 @@ function whyNotAgain(
   return isTaken ? `it would go to another node: ${only}` : `no node would take it: ${only}`;
 }
 
-/** Whether nothing keeps a new pod off nodes that do not run its images, such as a toleration of its own for every taint. */
+/** Whether nothing keeps a new pod off nodes that do not run its images. Affinity does; stale tolerations are not in its template. */
 export function comesBack(explained: WithoutAnswer, { settings }: ExplainEvidence): boolean {
-  // What archaware wrote for other images before is not in the template; and its node affinity keeps new pods off.
   if (settings.mode !== 'taints' || explained.tolerations.some(({ stale }) => stale)) return false;
   return explained.nodes.some((group) => group.placed.fits && !isIn(group, explained));
 }

@@ -134,11 +134,9 @@ function leftAloneNotes({ ignored, settings, watches, isWide }: Planned): string
   // Without taints the pod needs nothing; in the mode observe it would.
   if (settings.mode === 'affinity') return [];
   const wanted = tolerationsFor(settings.taints, architecturesOf(watches.nodes.store.values()));
-  const hasOwn = (key: string) => {
-    const { tolerations = [] } = watches.pods.store.get(key) ?? {};
-    return lacking(tolerations, wanted).length < wanted.length;
-  };
-  const names = ignored.map(({ namespace, name }) => `${namespace}/${name}`).filter((key) => !hasOwn(key));
+  const ownOf = (key: string) => watches.pods.store.get(key)?.tolerations ?? [];
+  const all = ignored.map(({ namespace, name }) => `${namespace}/${name}`);
+  const names = all.filter((key) => lacking(ownOf(key), wanted).length === wanted.length);
   if (names.length === 0) return [];
   const shown = isWide ? names : names.slice(0, MOST_NOTED);
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more (--wide)` : '';

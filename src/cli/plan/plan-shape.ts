@@ -36,6 +36,6 @@ export type Seen = {
   stateOf(object: NamedObject): string;
   /** The heading for a held object: which key or policy narrowed its architectures. */
   headingOf(held: Plan['held'][number]): string;
-  /** Returns the pods and templates that have an image that is not known, whether or not they wait for it. */
-  usersOf(image: string): readonly NamedObject[];
+  /** The pods and templates with images that are not known, whether or not they wait for them. */
+  readonly uses: Plan['waiting'];
 };

@@ -1,6 +1,5 @@
 import { stringify } from 'yaml';
 import { type PooledPod, type PoolPlan, type PoolStep, planPools } from '../../analysis/nodes/pool-plan.ts';
-import { addTo } from '../../analysis/readiness/tally.ts';
 import { spreadNote, taintedArchitectures } from '../../analysis/spread.ts';
 import {
   byName,
@@ -29,13 +28,13 @@ import { onlyObserves, placingFor, usesAffinity } from '../../placement/placing.
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { readPodSubject } from '../../placement/subject.ts';
+import { nextNode } from '../../placement/wrong-node/may-evict.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { nameOf, valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
 import { noteMissing, permitted, readNodePools, readPoolProblems } from '../survey/survey.ts';
 import { askWhetherAllowed } from './ask.ts';
 import { type DecidedAll, decideAll, type FromImages } from './decide-all.ts';
-import { nextNode } from './next-node.ts';
 import { closingLines, planNotes } from './plan-notes.ts';
 import type { Plan, Seen } from './plan-shape.ts';
 import { createPodSpecs, type PodSpecs } from './pod-specs.ts';
@@ -74,7 +73,7 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     if (isForPools) return printPools(given, client, decided, specs, settings);
 
     const refused = await askWhetherAllowed(context, client, settings, decided);
-    const { headings, users, ...summary } = summarise(fromImages);
+    const { headings, uses, ...summary } = summarise(fromImages);
     const pools = isWhole ? await readPoolProblems(client, settings, note, given.signal) : [];
     const absent = absentNotes(config, watches.nodes.store.values());
     const stuck = new Set<string>();
@@ -84,11 +83,10 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     const result: Plan = { changes, ...summary, workloads, refused, pools: pools ?? [], newPods };
     const isOtherMode = context.sources.get('placement.mode')?.startsWith('--') === true;
     if (output === 'table') {
-      const seen = seenIn(watches, headings, users, settings);
+      const seen = seenIn(watches, { headings, uses, ...summary }, settings);
       const where = scope.namespace === undefined ? '' : ` in namespace ${scope.namespace}`;
       const head = workloads.length === 0 ? [] : overviewLines(workloads, unknownCount(result), where);
-      const { program, origin } = context;
-      const closing = closingLines(result, { program, settings, origin, isOtherMode, stuck });
+      const closing = closingLines(result, { ...context, settings, isOtherMode, stuck });
       const paint = createPaint(context);
       print(planText(result, seen, { head, byPod, isWide, taint: settings.taints, absent, columns, closing, paint }));
     } else {
@@ -116,17 +114,15 @@ async function maySeeNodes(client: ApiClient, { note, signal }: Context): Promis
   return asked !== undefined;
 }
 
-/**
- * Returns the pods and the templates of DaemonSets with the decisions about them. A daemon pod follows its template. Adds to `stuck`
- * the workloads whose new pods would not go from a wrong node to a right one.
- */
+/** Returns pods and templates with the decisions about them; a daemon pod follows its template. `stuck`: gets who would stay on wrong nodes. */
 function* subjectsOf(
   { watches, fromImages: { pods, daemonSets: templates } }: DecidedAll,
   specs: PodSpecs,
   all: Settings,
   stuck: Set<string>,
 ): Generator<WorkloadSubject> {
-  const tainted = taintedArchitectures(watches.nodes.store.values(), all);
+  const nodes = [...watches.nodes.store.values()];
+  const tainted = taintedArchitectures(nodes, all);
   for (const [key, state] of pods) {
     const pod = watches.pods.store.get(key);
     if (pod === undefined) continue;
@@ -143,12 +139,9 @@ function* subjectsOf(
       asked: pod.asked,
       spread: spreadNote(specs.get(pod.uid)?.spread ?? [], pod, decision, settings, tainted),
     };
-    const { demands } = specs.get(pod.uid) ?? {};
-    const next =
-      decision.kind === 'place' && !isDaemonPod && isOnWrongNode(subject)
-        ? nextNode(pod, demands, decision.architectures, settings, watches.nodes.store.values())
-        : undefined;
-    if (next !== undefined) stuck.add(nameOf(subject.workload));
+    const isWrong = decision.kind === 'place' && !isDaemonPod && isOnWrongNode(subject);
+    const next = isWrong && nextNode(pod, specs.get(pod.uid)?.demands, decision.architectures, settings, nodes);
+    if (next) stuck.add(nameOf(subject.workload));
     yield next === 'nowhere' ? { ...subject, isTakenByNone: true } : subject;
   }
   for (const [key, { decision, settings }] of templates) {
@@ -167,12 +160,7 @@ function surroundingsOf({ nodes }: Watches, settings: Settings, knowsNodes: bool
   };
 }
 
-function seenIn(
-  watches: Watches,
-  headings: ReadonlyMap<Plan['held'][number], string>,
-  users: ReadonlyMap<string, readonly NamedObject[]>,
-  settings: Settings,
-): Seen {
+function seenIn(watches: Watches, { headings, uses }: ReturnType<typeof summarise>, settings: Settings): Seen {
   const podOf = ({ kind, namespace, name }: NamedObject) =>
     kind === 'Pod' ? watches.pods.store.get(`${namespace}/${name}`) : undefined;
   return {
@@ -187,7 +175,7 @@ function seenIn(
       return isBound ? 'runs; Pending at its next restart' : 'Pending';
     },
     headingOf: (held) => headings.get(held) ?? '',
-    usersOf: (image) => users.get(image) ?? [],
+    uses,
   };
 }
 
@@ -197,7 +185,7 @@ function summarise({ pods, daemonSets }: FromImages) {
   const held: Plan['held'][number][] = [];
   const ignored: NamedObject[] = [];
   const unresolved = new Map<string, FailedImage>();
-  const users = new Map<string, NamedObject[]>();
+  const uses: Seen['uses'][number][] = [];
   for (const [kind, states] of [
     ['Pod', pods],
     ['DaemonSet', daemonSets],
@@ -216,14 +204,13 @@ function summarise({ pods, daemonSets }: FromImages) {
       if (decision.kind === 'wait' || decision.kind === 'place') {
         for (const { volume: _volume, ...failed } of decision.failed) unresolved.set(failed.image, failed);
         const pending = decision.kind === 'wait' ? decision.images : [];
-        const unknown = new Set([...pending, ...decision.failed.map(({ image }) => image)]);
-        for (const image of unknown) addTo(users, image, { kind, namespace, name });
+        uses.push({ kind, namespace, name, images: [...pending, ...decision.failed.map(({ image }) => image)] });
       }
     }
   }
   const byImage = [...unresolved.values()].sort((one, other) => (one.image < other.image ? -1 : 1));
-  for (const list of [waiting, held, ignored, ...users.values()]) list.sort(byName);
-  return { waiting, held, unresolved: byImage, ignored, headings, users };
+  for (const list of [waiting, held, ignored, uses]) list.sort(byName);
+  return { waiting, held, unresolved: byImage, ignored, headings, uses };
 }
 
 function heldText({ mode, schedulable, policy }: Settings): string {

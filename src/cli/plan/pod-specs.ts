@@ -14,10 +14,7 @@ type PodSpec = {
   readonly spread?: readonly HardSpread[];
   /** How it selects nodes, in modes with affinity. `false`: it is for one node. */
   readonly selecting?: Placed | false;
-  /**
-   * What it asks of nodes, with `--pools` of every pod, else of those that select nodes; absent for pods that are for one node, have
-   * ended, or are too large.
-   */
+  /** What it asks of nodes: with `--pools` of every pod, else if it selects nodes; absent if it is for one node, has ended, or is too large. */
   readonly demands?: Demands;
 };
 
@@ -36,8 +33,7 @@ export function createPodSpecs(settings: Settings, isForPools: boolean) {
       const isNarrow = affinity !== undefined || nodeSelector !== undefined;
       const selects = usesAffinity(settings) && (isForOne || isNarrow);
       const spread = isForOne ? [] : readHardSpread(spec);
-      const isPlaced = !isForOne && pod.tooLarge === undefined && !hasEnded(pod.phase);
-      const isAsking = isPlaced && (isForPools || isNarrow);
+      const isAsking = (isForPools || isNarrow) && !isForOne && pod.tooLarge === undefined && !hasEnded(pod.phase);
       if (!selects && !isAsking && spread.length === 0) return;
       specs.set(pod.uid, {
         ...(spread.length > 0 && { spread }),

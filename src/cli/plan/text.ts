@@ -142,7 +142,8 @@ function unknownImages(
   const images = new Set([...failed.keys(), ...waiting.flatMap((entry) => entry.images)]);
   const groups = new Map<string, string[][]>();
   for (const image of [...images].sort()) {
-    const names = seen.usersOf(image).map((entry) => {
+    const users = seen.uses.filter((entry) => entry.images.includes(image));
+    const names = users.map((entry) => {
       const { kind, namespace = '', name } = byPod ? entry : seen.workloadOf(entry);
       return `${kind} ${namespace}/${name}`;
     });
@@ -150,8 +151,7 @@ function unknownImages(
     const { code, message = '', registry = '' } = failed.get(image) ?? {};
     const title =
       code === undefined ? 'pending: the lookup has not ended' : `${code} at ${registry || 'no registry'}: ${message}`;
-    const users = isWide ? distinct.join(', ') : few(distinct);
-    groups.set(title, [...(groups.get(title) ?? []), [users, image]]);
+    groups.set(title, [...(groups.get(title) ?? []), [isWide ? distinct.join(', ') : few(distinct), image]]);
   }
   if (groups.size === 0) return '';
   const sorted = [...groups].sort(([one], [other]) => (one < other ? -1 : 1));

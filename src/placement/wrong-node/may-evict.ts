@@ -2,7 +2,7 @@ import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
 import { onlySchedulable } from '../images.ts';
 import { taintText } from '../nodes/managed.ts';
-import { type Node, nodeArchitecture } from '../nodes/node.ts';
+import { architecturesOf, type Node, nodeArchitecture } from '../nodes/node.ts';
 import { isDaemonSet, isOfKubernetes, type Owner, shownKind } from '../objects/kinds.ts';
 import type { Pod } from '../objects/pod.ts';
 import { writersOf, wroteTolerations } from '../objects/pod-record.ts';
@@ -116,6 +116,25 @@ function whyNotBroughtBack(owner: Owner | undefined): string | undefined {
   if (isOfGroup && BROUGHT_BACK.includes(owner.kind)) return undefined;
   if (isOfGroup && owner.kind === 'Job') return 'its Job would count it as failed';
   return `owned by a ${shownKind(owner)}, which may not bring it back`;
+}
+
+/** Returns where a new pod like one on a wrong node would go: no node takes it, it may come back to such a node, or (undefined) a right one. */
+export function nextNode(
+  { tolerations = [], written }: Pick<Pod, 'tolerations' | 'written'>,
+  selecting: Demands | undefined,
+  architectures: readonly string[],
+  settings: Pick<Settings, 'mode' | 'taints'>,
+  nodes: readonly Node[],
+): 'nowhere' | 'back' | undefined {
+  // What archaware gave to the pod is not in its template.
+  const own = tolerations.filter((entry) => !written?.tolerations || !asOurs(entry, settings.taints));
+  const terms = written?.architectures === undefined ? selecting?.terms : undefined;
+  const all = [...own, ...wantedTolerations(settings, architectures)];
+  const demands = { nodeSelector: selecting?.nodeSelector ?? {}, terms, nodeName: undefined, tolerations: all };
+  if (!fitsOneOf(nodes, architectures, demands)) return 'nowhere';
+  const isTolerated = (value: string) => own.some((entry) => tolerates(entry, { ...settings.taints, value }));
+  const others = architecturesOf(nodes).filter((value) => !architectures.includes(value) && isTolerated(value));
+  return settings.mode === 'taints' && fitsOneOf(nodes, others, demands) ? 'back' : undefined;
 }
 
 function fitsOneOf(nodes: Iterable<Node>, architectures: readonly string[], demands: Demands): boolean {

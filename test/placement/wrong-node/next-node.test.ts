@@ -1,14 +1,13 @@
 import { expect } from 'chai';
-import { nextNode } from '../../../src/cli/plan/next-node.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { readDemands } from '../../../src/placement/fit.ts';
-import { node, settings, taint, toleration } from '../../placement/objects.ts';
+import { nextNode } from '../../../src/placement/wrong-node/may-evict.ts';
+import { node, settings, taint, toleration } from '../objects.ts';
 
 type NextCase = {
   readonly spec?: JsonObject;
   readonly written?: boolean;
   readonly mode?: 'taints' | 'both' | 'affinity' | 'observe';
-  readonly effect?: 'PreferNoSchedule';
   /** More taints of the only amd64 node. */
   readonly taints?: readonly string[];
   readonly runsOn?: string;
@@ -29,7 +28,6 @@ describe('a new pod like one whose images run on amd64, on a node of arm64', () 
       { taints: GPU, spec: { tolerations: [{ key: 'gpu', operator: 'Exists' }] } },
       undefined,
     ],
-    ['goes there although that node is not ready', { taints: ['node.kubernetes.io/not-ready:NoSchedule'] }, undefined],
     [
       'goes nowhere if it asks for another label',
       { spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } } },
@@ -37,7 +35,6 @@ describe('a new pod like one whose images run on amd64, on a node of arm64', () 
     ],
     ['may come back if it tolerates every taint', { spec: EXISTS }, 'back'],
     ['does not where affinity keeps it off', { spec: EXISTS, mode: 'both' }, undefined],
-    ['does not where the taint is only a wish', { spec: EXISTS, effect: 'PreferNoSchedule' }, undefined],
     [
       'may come back by a toleration of its own',
       { spec: { tolerations: [toleration('supported-arch=arm64:NoSchedule')] } },
@@ -49,11 +46,7 @@ describe('a new pod like one whose images run on amd64, on a node of arm64', () 
       undefined,
     ],
   ];
-  for (const [
-    what,
-    { spec = {}, written, mode = 'taints', effect = 'NoSchedule', taints = [], runsOn = 'amd64' },
-    expected,
-  ] of rows) {
+  for (const [what, { spec = {}, written, mode = 'taints', taints = [], runsOn = 'amd64' }, expected] of rows) {
     it(what, () => {
       const label = (architecture: string) => ({ architecture, labels: { 'kubernetes.io/arch': architecture } });
       const nodes = [node({ ...label('amd64'), taints: taints.map((text) => taint(text)) }), node(label('arm64'))];
@@ -62,8 +55,7 @@ describe('a new pod like one whose images run on amd64, on a node of arm64', () 
         tolerations: demands.tolerations,
         written: written ? { tolerations: true, architectures: undefined } : undefined,
       };
-      const given = settings({ mode, taints: { ...settings().taints, effect } });
-      expect(nextNode(pod, demands, [runsOn], given, nodes)).to.equal(expected);
+      expect(nextNode(pod, demands, [runsOn], settings({ mode }), nodes)).to.equal(expected);
     });
   }
 });
