@@ -210,7 +210,7 @@ function contestedNote({ template }: DaemonSet, { tolerations, rolls }: Change):
   if (!rolls)
     return `another writer changed the annotation ${TOLERATIONS_ANNOTATION} ${again}: it must leave this annotation alone`;
   return tolerations.length < (template.tolerations ?? []).length
-    ? `another writer added tolerations of archaware's taint to the template ${again}, and its images do not run there: remove them from the source of the template`
+    ? `another writer added tolerations of archaware's taint to the template ${again}, for another key or architectures than it should have: remove them from the source of the template, or end a second installation`
     : `another writer removed archaware's tolerations from the template ${again}: add them to the source of the template`;
 }
 

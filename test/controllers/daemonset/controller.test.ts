@@ -3,7 +3,7 @@ import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { readRecord, withRollout } from '../../../src/placement/objects/template-record.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { requires, term } from '../../placement/affinities.ts';
-import { failed, known, policyOf, settings } from '../../placement/objects.ts';
+import { failed, known, policyOf, settings, toleration } from '../../placement/objects.ts';
 import { describePlacing } from '../placing.ts';
 import { arrangeDaemonSets, asWritten, type DaemonSetGiven, KEY, leftBehind, shown } from './world.ts';
 
@@ -212,5 +212,18 @@ describe('the reconciliation of a DaemonSet', () => {
     expect([controller.contested(), writes.length]).to.deep.equal([1, 3]);
     await clock.advance(10 * MINUTE);
     expect(await run()).to.include({ outcome: 'written' });
+  });
+
+  it('does not say that its images do not run there if another installation adds the same with another key', async () => {
+    const left = await leftBehind();
+    const { put, run, events } = arrangeDaemonSets();
+    const both = [...(left.template.tolerations ?? []), toleration('other=arm64:NoSchedule')];
+    const recorded = JSON.stringify({ ...JSON.parse(left.recorded ?? ''), tolerations: both });
+    const given = asWritten({ ...left, recorded, template: { ...left.template, tolerations: both } });
+    for (let time = 0; time < 4; time++) {
+      put(given);
+      await run();
+    }
+    expect(events.join()).to.match(/^WriteContested: another writer added .* for another key or architectures than/);
   });
 });
