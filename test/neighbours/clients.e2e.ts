@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { parse } from 'yaml';
+import { parseAllDocuments } from 'yaml';
 import { at } from '../../hack/cluster/json.ts';
 import { arrangeHelm, type Helm } from '../e2e/support/helm.ts';
 import { worldForAll } from '../e2e/support/world.ts';
@@ -231,8 +231,8 @@ describe('the programs with which other people apply objects, beside archaware',
 /** The field `ignoreDifferences` of the page about GitOps. */
 async function ignoredOfPage(): Promise<unknown> {
   const blocks = (await readFile(PAGE, 'utf8')).matchAll(/```yaml\n(.*?)```/gs);
-  for (const [, block = ''] of blocks) {
-    const found = at(parse(block), 'spec', 'ignoreDifferences') ?? at(parse(block), 'ignoreDifferences');
+  for (const document of [...blocks].flatMap(([, block = '']) => parseAllDocuments(block))) {
+    const found = at(document.toJS(), 'spec', 'ignoreDifferences') ?? at(document.toJS(), 'ignoreDifferences');
     if (found !== undefined) return found;
   }
   throw new Error('docs/gitops.md has no ignoreDifferences');
