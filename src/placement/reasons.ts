@@ -141,17 +141,17 @@ export function decisionNote(decision: Decision, os: string, schedulable: readon
     case 'hold':
       return heldNote(decision, os, schedulable);
     case 'place':
-      return placeNote(decision);
+      return placeNote(decision, schedulable);
     default:
       return decision satisfies never;
   }
 }
 
-function placeNote(decision: Extract<Decision, { kind: 'place' }>): string {
+function placeNote(decision: Extract<Decision, { kind: 'place' }>, schedulable: readonly string[]): string {
   const set = decision.architectures.join(', ') || 'no architecture';
   switch (decision.basis) {
     case 'images':
-      return `its images run on ${set}`;
+      return `its images run on ${set}${withinText(schedulable)}`;
     case 'statement':
       return `its annotation ${ARCHITECTURES_ANNOTATION} says ${set}`;
     case 'cluster':

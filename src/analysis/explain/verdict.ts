@@ -99,8 +99,8 @@ function factOf(
 
 /** Returns `its images run on amd64 only`; undefined if the images do not say. */
 function runsOnText({ decision }: WithoutAnswer): string | undefined {
-  const { kind, basis, architectures = [] } = decision;
-  return kind === 'place' && basis === 'images' ? `its images run on ${architectures.join(', ')} only` : undefined;
+  const { kind, basis, reason } = decision;
+  return kind === 'place' && basis === 'images' ? `${reason} only` : undefined;
 }
 
 /** Returns what would happen to a new pod like this one, if that is not good; else undefined. */

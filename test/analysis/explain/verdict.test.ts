@@ -117,6 +117,11 @@ describe('the verdict of an explanation', () => {
       `${NEXT} it would go to another node: its images run on amd64 only`,
     ],
     [
+      'it runs where a setting does not let it run',
+      { images: BOTH, settings: { schedulable: ['amd64'] }, ...bound() },
+      `${NEXT} it would go to another node: its images run on amd64 within architectures.schedulable (amd64) only`,
+    ],
+    [
       'it runs where its images do not run, and no node runs them',
       { images: 's390x', ...bound() },
       `${NEXT} no node would take it: its images run on s390x only`,
