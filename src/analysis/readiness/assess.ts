@@ -78,7 +78,7 @@ export function readCandidate(object: JsonObject): Candidate | undefined {
   // A mirror pod shows a file on its node; it cannot go anywhere else.
   if (pod !== undefined && (pod.mirror || hasEnded(pod.phase))) return undefined;
   const own = stringsAt(metadata, 'labels');
-  const authored = namesNode ? demands : { ...demands, nodeName: undefined };
+  const authored = namesNode || metadata.uid === undefined ? demands : { ...demands, nodeName: undefined };
   return {
     kind,
     namespace,

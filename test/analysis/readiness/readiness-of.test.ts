@@ -72,7 +72,16 @@ describe('verdicts of the report', () => {
     ],
     ['podAffinity does not pin', { pod: { affinity: { podAffinity } } }, ['ready']],
     ['a nodeName in a template', { pod: { nodeName: 'amd64-1' } }, ['pinned', 'it names the node amd64-1']],
-    ['the nodeName that the scheduler chose does not pin', { kind: 'Pod', pod: { nodeName: 'amd64-1' } }, ['ready']],
+    [
+      'the nodeName that the scheduler chose does not pin',
+      { kind: 'Pod', metadata: { uid: 'u' }, pod: { nodeName: 'amd64-1' } },
+      ['ready'],
+    ],
+    [
+      'a nodeName in a manifest of a pod does',
+      { kind: 'Pod', pod: { nodeName: 'amd64-1' } },
+      ['pinned', 'it names the node amd64-1'],
+    ],
     [
       "others' taint",
       {},
