@@ -127,7 +127,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   RefusedByPolicy: {
     meaning:
       "The API server refuses to create the pods of this owner for the tolerations, node affinity or gate that archaware adds. With `placement.refused: withdraw` the webhook leaves that part out of the owner's next pods for a time.",
-    next: 'Allow what archaware adds in the policy that refuses it: [other admission plug-ins](security.md#other-admission-plug-ins).',
+    next: 'Allow it in [the policy](security.md#other-admission-plug-ins); then `kubectl rollout restart`, as owners retry rarely.',
   },
 };
 

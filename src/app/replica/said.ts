@@ -9,7 +9,7 @@ export const TROUBLES = {
   WriteRefused:
     'if a right is missing, apply the manifest of the mode again; otherwise allow the write in the policy or webhook that refuses it (docs/security.md, "Other admission plug-ins")',
   RefusedByPolicy:
-    'allow what archaware adds in the policy that refuses it (docs/security.md, "Other admission plug-ins")',
+    'allow what archaware adds in the policy that refuses it (docs/security.md, "Other admission plug-ins"); then kubectl rollout restart, because the owner tries again ever more rarely',
   TaintHeldBack:
     'allow the account of archaware in the policy that refuses the write; or add the tolerations to the source of the DaemonSet; or use placement.mode affinity or taints.manage false (docs/alerts.md, "ArchawareTaintsHeldBack")',
   RolloutStopped:

@@ -176,6 +176,11 @@ describe('the problems that a leader knows', () => {
     expect(problem?.do).to.match(/^if a right is missing, apply the manifest of the mode again; otherwise allow/);
   });
 
+  it('says how pods that are allowed again come at once: their owner waits for up to a quarter of an hour', () => {
+    const [problem] = knownProblems(counts(), [said('DaemonSet', 'a', 'RefusedByPolicy')], NOW);
+    expect(problem?.do).to.match(/; then kubectl rollout restart, because/);
+  });
+
   it("says how a taint with another value is mended, if archaware's own policy refuses that", () => {
     const note = 'nodes "n1" is forbidden: ValidatingAdmissionPolicy \'archaware-guard-nodes\' denied request';
     const [problem] = knownProblems(counts(), [{ ...said('Node', 'n1', 'WriteRefused'), note }], NOW);
