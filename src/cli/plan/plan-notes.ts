@@ -218,14 +218,15 @@ export function closingLines(plan: Plan, closing: Closing): string[] {
   const rolling = changes
     .filter(({ kind, patch }) => kind === 'DaemonSet' && patch.some(({ path }) => path.startsWith('/spec/')))
     .map(({ namespace = '', name }) => `${namespace}/${name}`);
-  // Where the next pod would be Pending, a restart would end what perhaps still runs. A DaemonSet that rolls leaves its wrong nodes then.
+  // A restart into Pending would end what perhaps still runs. A DaemonSet that rolls leaves its wrong nodes, if they have the taint by then.
+  const leaving = changes.some(({ kind }) => kind === 'Node') ? [] : rolling;
   const wrong = workloads.filter(
     ({ kind, namespace, name, onWrongNode, pendingAtRestart, reach }) =>
       onWrongNode === true &&
       !pendingAtRestart &&
       reach !== 'nowhere' &&
       !closing.stuck.has(nameOf({ kind, namespace, name })) &&
-      !(kind === 'DaemonSet' && rolling.includes(`${namespace}/${name}`)),
+      !(kind === 'DaemonSet' && leaving.includes(`${namespace}/${name}`)),
   );
   const rolls = rolling.length === 0 ? '' : `; DaemonSets roll, one after another: ${few(rolling)}`;
   // The mode that runs gives new pods theirs without a further step.

@@ -67,6 +67,20 @@ describe('a plan ends with', () => {
       ],
     ],
     [
+      'a command for a DaemonSet that rolls before its wrong nodes are tainted',
+      {
+        changes: [{ kind: 'Node', name: 'arm64-1', action: 'taint', patch: [] }, rolls('agent')],
+        workloads: [wrong('DaemonSet', 'agent')],
+      },
+      { origin: 'file' },
+      [
+        'Would change: 1 node, 1 DaemonSet; DaemonSets roll, one after another: shop/agent.',
+        `1 workload on a wrong node could run on another, but stays: while archaware runs, restart as below${EVICT}`,
+        '  kubectl -n shop rollout restart daemonset/agent',
+        'Next: run archaware with this configuration (docs/install.md)',
+      ],
+    ],
+    [
       'no command for a workload whose new pods would not go to a right node',
       { workloads: [wrong('Deployment', 'web'), wrong('Deployment', 'stuck')] },
       { ...INSTALLED, stuck: new Set(['Deployment shop/stuck']) },
