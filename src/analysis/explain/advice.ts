@@ -27,9 +27,7 @@ export function advise(input: ExplainInput, explained: WithoutAnswer, evidence: 
   if (state === 'finished' || state === 'deleting') return [];
   // As long as the known images have nothing in common, an answer about another one changes nothing.
   const images = [
-    ...(evidence.skipped === undefined ? statementProblem(input.workload.template) : []).map(
-      (said) => `correct the ${said}`,
-    ),
+    ...adviseStatement(input, evidence),
     ...adviseHeld(input, explained, evidence),
     ...adviseUnresolved(input, explained),
     ...adviseOtherDaemonSet(input, explained),
@@ -87,6 +85,10 @@ function adviseBound(input: ExplainInput, explained: WithoutAnswer, evidence: Ex
   return explained.tolerations.some(({ stale }) => stale)
     ? [`${again}: a toleration cannot be removed from a pod`]
     : [];
+}
+
+function adviseStatement({ workload }: ExplainInput, { skipped }: ExplainEvidence): string[] {
+  return skipped === undefined ? statementProblem(workload.template).map((said) => `correct the ${said}`) : [];
 }
 
 /** Returns how the pod gets to another node: its successor does only if archaware gives it what it needs. */

@@ -52,7 +52,7 @@ export async function decideAll(
     recorded.set(nameOf(named), { ...named, action, patch });
     return { kind: 'recorded' };
   };
-  // Whoever has rights in one namespace alone may get it, and not list it.
+  // With the rights of one namespace alone, it can be got and not listed.
   const home = scope.namespace === undefined ? undefined : await homeOf(client, scope.namespace, signal);
   const isRead = (kind: string) => (kind === 'nodes' ? knowsNodes : kind !== 'namespaces' || home === undefined);
   const kinds = new Set([...kindsFor(config)].filter(isRead));

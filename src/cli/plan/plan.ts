@@ -140,7 +140,7 @@ function* subjectsOf(
       spread: spreadNote(specs.get(pod.uid)?.spread ?? [], pod, decision, settings, tainted),
     };
     const isWrong = decision.kind === 'place' && !isDaemonPod && isOnWrongNode(subject);
-    const next = isWrong && nextNode(pod, specs.get(pod.uid)?.demands, decision.architectures, settings, nodes);
+    const next = isWrong && nextNode(pod, decision.architectures, settings, nodes);
     if (next) stuck.add(nameOf(subject.workload));
     yield next === 'nowhere' ? { ...subject, isTakenByNone: true } : subject;
   }

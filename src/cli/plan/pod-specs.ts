@@ -14,7 +14,7 @@ type PodSpec = {
   readonly spread?: readonly HardSpread[];
   /** How it selects nodes, in modes with affinity. `false`: it is for one node. */
   readonly selecting?: Placed | false;
-  /** What it asks of nodes: with `--pools` of every pod, else if it selects nodes; absent if it is for one node, has ended, or is too large. */
+  /** What it asks of nodes, for `--pools`; absent for pods that are for one node, have ended, or are too large. */
   readonly demands?: Demands;
 };
 
@@ -30,15 +30,14 @@ export function createPodSpecs(settings: Settings, isForPools: boolean) {
       const spec = objectAt(object, 'spec');
       const isForOne = isForOneNode(pod.owner, spec);
       const { affinity, nodeSelector } = spec;
-      const isNarrow = affinity !== undefined || nodeSelector !== undefined;
-      const selects = usesAffinity(settings) && (isForOne || isNarrow);
+      const selects = usesAffinity(settings) && (isForOne || affinity !== undefined || nodeSelector !== undefined);
       const spread = isForOne ? [] : readHardSpread(spec);
-      const isAsking = (isForPools || isNarrow) && !isForOne && pod.tooLarge === undefined && !hasEnded(pod.phase);
-      if (!selects && !isAsking && spread.length === 0) return;
+      const isPooled = isForPools && !isForOne && pod.tooLarge === undefined && !hasEnded(pod.phase);
+      if (!selects && !isPooled && spread.length === 0) return;
       specs.set(pod.uid, {
         ...(spread.length > 0 && { spread }),
         ...(selects && { selecting: isForOne ? (false as const) : { affinity, nodeSelector } }),
-        ...(isAsking && { demands: readDemands(spec) }),
+        ...(isPooled && { demands: readDemands(spec) }),
       });
     },
   };

@@ -120,21 +120,21 @@ function whyNotBroughtBack(owner: Owner | undefined): string | undefined {
 
 /** Returns where a new pod like one on a wrong node would go: no node takes it, it may come back to such a node, or (undefined) a right one. */
 export function nextNode(
-  { tolerations = [], written }: Pick<Pod, 'tolerations' | 'written'>,
-  selecting: Demands | undefined,
+  { tolerations = [], written, selects }: Pick<Pod, 'tolerations' | 'written' | 'selects'>,
   architectures: readonly string[],
   settings: Pick<Settings, 'mode' | 'taints'>,
   nodes: readonly Node[],
 ): 'nowhere' | 'back' | undefined {
   // What archaware gave to the pod is not in its template.
   const own = tolerations.filter((entry) => !written?.tolerations || !asOurs(entry, settings.taints));
-  const terms = written?.architectures === undefined ? selecting?.terms : undefined;
+  const terms = written?.architectures === undefined ? selects?.terms : undefined;
   const all = [...own, ...wantedTolerations(settings, architectures)];
-  const demands = { nodeSelector: selecting?.nodeSelector ?? {}, terms, nodeName: undefined, tolerations: all };
+  const demands = { nodeSelector: selects?.nodeSelector ?? {}, terms, nodeName: undefined, tolerations: all };
   if (!fitsOneOf(nodes, architectures, demands)) return 'nowhere';
+  if (settings.mode !== 'taints') return undefined;
   const isTolerated = (value: string) => own.some((entry) => tolerates(entry, { ...settings.taints, value }));
   const others = architecturesOf(nodes).filter((value) => !architectures.includes(value) && isTolerated(value));
-  return settings.mode === 'taints' && fitsOneOf(nodes, others, demands) ? 'back' : undefined;
+  return fitsOneOf(nodes, others, demands) ? 'back' : undefined;
 }
 
 function fitsOneOf(nodes: Iterable<Node>, architectures: readonly string[], demands: Demands): boolean {

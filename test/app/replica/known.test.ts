@@ -181,7 +181,7 @@ describe('the problems that a leader knows', () => {
     expect(problem?.do).to.match(/; then kubectl rollout restart, because/);
   });
 
-  it("says how a taint with another value is mended, if archaware's own policy refuses that", () => {
+  it("says how a taint with another value is put right, if archaware's own policy refuses that", () => {
     const note = 'nodes "n1" is forbidden: ValidatingAdmissionPolicy \'archaware-guard-nodes\' denied request';
     const [problem] = knownProblems(counts(), [{ ...said('Node', 'n1', 'WriteRefused'), note }], NOW);
     expect(problem?.do).to.match(

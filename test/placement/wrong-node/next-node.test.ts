@@ -52,10 +52,11 @@ describe('a new pod like one whose images run on amd64, on a node of arm64', () 
       const nodes = [node({ ...label('amd64'), taints: taints.map((text) => taint(text)) }), node(label('arm64'))];
       const demands = readDemands(spec);
       const pod = {
+        selects: demands,
         tolerations: demands.tolerations,
         written: written ? { tolerations: true, architectures: undefined } : undefined,
       };
-      expect(nextNode(pod, demands, [runsOn], settings({ mode }), nodes)).to.equal(expected);
+      expect(nextNode(pod, [runsOn], settings({ mode }), nodes)).to.equal(expected);
     });
   }
 });
