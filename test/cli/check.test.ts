@@ -71,6 +71,19 @@ describe('check', () => {
     expect(stderr).to.contain('objects of the kind Rollout have containers, but are not checked');
   });
 
+  it('takes the labels of a namespace from the files, as report does', async () => {
+    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default', labels: { tier: 'gold' } } };
+    const web = workload('Deployment', 'web', [image('both', ['amd64', 'arm64'])]);
+    const gold = '[{"name":"gold","namespaceSelector":"tier=gold","schedulable":["amd64"]}]';
+    const both = ['-f', '-', '--registries.insecure', registry.host, '--policies', gold];
+    for (const words of [['check', '--on', 'arm64'], 'report --to arm64 --fail-under 100'.split(' ')]) {
+      const codes = [web, `${JSON.stringify(namespace)}\n---\n${web}`].map(
+        async (input) => (await runInProcess([...words, ...both], { input })).code,
+      );
+      expect(await Promise.all(codes)).to.deep.equal([0, 2]);
+    }
+  });
+
   it('writes a comment', async () => {
     const amd = image('amd', ['amd64']);
     const { stdout } = await check(workload('Deployment', 'web', [amd]), '--on', 'amd64,arm64', '-o', 'markdown');

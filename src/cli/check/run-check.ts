@@ -35,8 +35,9 @@ export async function check(
   const seen = { columns: context.columns, paint: createPaint(context) };
   return withLookups(context, { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER }, async (asking) => {
     const { images, registryOf, progress } = asking;
-    const units = gatherFiles(objects).inventory.units();
-    const circumstances = { ...circumstancesOf(config, images, on), assessesAll: true };
+    const { inventory, namespaces } = gatherFiles(objects);
+    const units = inventory.units();
+    const circumstances = { ...circumstancesOf(config, images, on, namespaces), assessesAll: true };
     const lookups = createLookups(asking);
     const asked = new Set<string>();
     for (const part of units.flatMap(({ parts }) => parts)) {

@@ -100,7 +100,9 @@ export async function gather(
 export function gatherFiles(objects: readonly JsonObject[], namespace?: string): Gathered {
   const inventory = createInventory();
   for (const object of objects) inventory.add(inNamespace(object, namespace));
-  return { inventory, nodes: [], namespaces: new Map(), accountSecrets: new Map(), unread: [] };
+  const namespaces = objects.filter((object) => stringAt(object, 'kind') === 'Namespace').map(readNamespace);
+  const byName = new Map(namespaces.map((each) => [each.name, each]));
+  return { inventory, nodes: [], namespaces: byName, accountSecrets: new Map(), unread: [] };
 }
 
 /** As with kubectl, an object that names no namespace gets the one of `--namespace`. */
@@ -121,7 +123,7 @@ export function circumstancesOf(
   namespaces: Gathered['namespaces'] = new Map(),
 ): Circumstances {
   const namespaceOf = (name: string) =>
-    namespaces.get(name) ?? { name: name || DEFAULT, labels: {}, preferred: undefined };
+    namespaces.get(name || DEFAULT) ?? { name: name || DEFAULT, labels: {}, preferred: undefined };
   return { settings: toSettings(config), architectures: on, namespaceOf, namesOf };
 }
 
