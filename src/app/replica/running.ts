@@ -125,13 +125,16 @@ async function openRegistries({ clock, config, files, cache, client, end, log, m
 }
 
 /**
- * Puts what an earlier leader published into the cache of images, as if it had been found now. So a restart asks registries only about
- * images that are used again, when their tags are due.
+ * Puts what an earlier leader published into the cache of images. So a restart asks registries only about images that are used again,
+ * when their tags are due. Tags may have moved while nobody led, so each gets
+ * an age below `images.cache.tagTtl`: they are due one after another.
  */
-async function readPublished(
-  { client, leaseNamespace, clock, signal, log }: Pick<Base, 'client' | 'leaseNamespace' | 'clock' | 'signal' | 'log'>,
+export async function readPublished(
+  base: Pick<Base, 'client' | 'config' | 'leaseNamespace' | 'clock' | 'signal' | 'log'>,
   cache: ImageCache,
 ): Promise<void> {
+  const { client, config, leaseNamespace, clock, signal, log } = base;
+  const tagTtl = milliseconds(config.images.cache.tagTtl);
   try {
     const object = await client.request('get', knownImagesPath(leaseNamespace), { signal });
     for (const [image, answer] of isObject(object) ? readAnswers(object) : []) {
@@ -140,7 +143,8 @@ async function readPublished(
       if (reference instanceof ImageError || answer.startsWith('!')) continue;
       const platforms = architecturesOf(answer).map((architecture) => ({ os: 'linux', architecture }));
       const found = { platforms, skipped: [], isIndex: !answer.startsWith('=') };
-      cache.setTag(reference.canonical, EVERYBODY, { digest: '', found, checkedAt: clock.steady(), source: '' });
+      const checkedAt = clock.steady() - clock.random() * tagTtl;
+      cache.setTag(reference.canonical, EVERYBODY, { digest: '', found, checkedAt, source: '' });
     }
   } catch (err) {
     log.debug({ err }, 'what an earlier leader published cannot be read: registries are asked instead');
