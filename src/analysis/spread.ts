@@ -2,11 +2,11 @@ import type { Decision } from '../placement/decide.ts';
 import { architecturesOf, isOfKind, type Node } from '../placement/nodes/node.ts';
 import { taintsNodes } from '../placement/nodes/pools.ts';
 import type { PodTemplate } from '../placement/objects/pod.ts';
-import type { HardSpread } from '../placement/objects/workload.ts';
 import { lacking, tolerationsFor } from '../placement/patch/tolerations.ts';
 import { usesTaints } from '../placement/placing.ts';
 import { few } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
+import type { HardSpread } from './workloads/workload.ts';
 
 /*
  * A hard topology spread constraint counts nodes whose taint keeps the pod off, unless it says `nodeTaintsPolicy: Honor` (KEP-3094). A

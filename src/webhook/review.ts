@@ -8,9 +8,9 @@ import { type AdmissionDecision, type AdmissionInput, admitPod } from '../placem
 import { warningsFor } from '../placement/admission/warnings.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/containers.ts';
+import { templateIn } from '../placement/objects/kinds.ts';
 import type { Namespace } from '../placement/objects/namespace.ts';
 import { readPullSecrets } from '../placement/objects/pod.ts';
-import { templateIn } from '../placement/objects/workload.ts';
 import type { PlacedPart } from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';
 import { RequestError, type Reviewed } from './body.ts';

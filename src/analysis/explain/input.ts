@@ -3,11 +3,11 @@ import type { Decision, DecisionBasis } from '../../placement/decide.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
-import type { Workload } from '../../placement/objects/workload.ts';
 import type { Answers } from '../../placement/publish/known-images.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { LookupResult } from '../lookup-results.ts';
 import type { NodePool } from '../nodes/node-pools.ts';
+import type { Workload } from '../workloads/workload.ts';
 import type { ControllerState } from './no-controller.ts';
 
 /** The state of the cluster and the configuration that `explain` works on. */

@@ -6,7 +6,6 @@ import { hasEnded, namedImages, type PodImage } from '../../placement/objects/co
 import { readOwner } from '../../placement/objects/kinds.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import { type Requests, requestsOf } from '../../placement/objects/requests.ts';
-import { readWorkload, readWorkloadSubject, type Workload } from '../../placement/objects/workload.ts';
 import {
   type Assessment,
   assessSubject,
@@ -14,6 +13,7 @@ import {
   type Judged,
 } from '../../placement/readiness/target-verdict.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { readWorkload, readWorkloadSubject, type Workload } from '../workloads/workload.ts';
 
 /** The circumstances that all workloads of a report share. */
 export type Circumstances = {

@@ -1,4 +1,5 @@
 import type { Check, Missing } from '../../analysis/readiness/check-objects.ts';
+import { readWorkload } from '../../analysis/workloads/workload.ts';
 import { accessFor } from '../../controllers/image-source.ts';
 import { each } from '../../kit/fairness/each.ts';
 import { type JsonObject, listAt, stringAt, textsAt } from '../../kit/json.ts';
@@ -6,7 +7,6 @@ import type { Override } from '../../oci/deep/find-program.ts';
 import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { type NamedObject, objectName } from '../../placement/objects/kinds.ts';
-import { readWorkload } from '../../placement/objects/workload.ts';
 import type { Asking } from '../lookups/with-lookups.ts';
 import { insideText, nameOf } from '../output.ts';
 

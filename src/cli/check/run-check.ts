@@ -4,7 +4,7 @@ import { type Context, EXIT } from '../../app/surroundings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
-import { WORKLOAD_KINDS } from '../../placement/objects/workload.ts';
+import { WORKLOAD_KINDS } from '../../placement/objects/kinds.ts';
 import { createLookups } from '../lookups/lookups.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';

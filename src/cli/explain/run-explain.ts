@@ -3,6 +3,7 @@ import type { Explanation } from '../../analysis/explain/explanation.ts';
 import type { ExplainInput, Findings } from '../../analysis/explain/input.ts';
 import type { ControllerState } from '../../analysis/explain/no-controller.ts';
 import { readNodePool } from '../../analysis/nodes/node-pools.ts';
+import { readWorkload, type Workload } from '../../analysis/workloads/workload.ts';
 import { ClusterError, type Connection, connect } from '../../app/connect.ts';
 import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
@@ -22,7 +23,7 @@ import { getDeployment, getLease, installationText, isHeld, readDeployment } fro
 import { find, readAll, readNames } from '../../kube/read.ts';
 import { type EventReason, knownImagesPath, NOTE_BYTES } from '../../names.ts';
 import { readNode } from '../../placement/nodes/node.ts';
-import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/objects/workload.ts';
+import { WORKLOAD_KINDS } from '../../placement/objects/kinds.ts';
 import { readAnswers } from '../../placement/publish/known-images.ts';
 import { few, readStartsAtLatest } from '../../placement/reasons.ts';
 import { isAway } from '../command-context.ts';

@@ -1,9 +1,9 @@
+import { type HardSpread, readHardSpread } from '../../analysis/workloads/workload.ts';
 import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { type Demands, readDemands } from '../../placement/fit.ts';
 import { hasEnded } from '../../placement/objects/containers.ts';
 import { isForOneNode } from '../../placement/objects/kinds.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
-import { type HardSpread, readHardSpread } from '../../placement/objects/workload.ts';
 import type { Placed } from '../../placement/patch/affinity.ts';
 import { usesAffinity } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';

@@ -1,5 +1,5 @@
 import { cut } from '../../kit/cut.ts';
-import { type JsonObject, listAt, stringAt } from '../../kit/json.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { readDemands } from '../fit.ts';
 
 /** The object that controls a pod (`metadata.ownerReferences` with `controller: true`). */
@@ -99,3 +99,22 @@ export function readOwner(metadata: JsonObject): Owner | undefined {
   const at = (field: keyof Owner) => cut(stringAt(reference ?? {}, field) ?? '', LONGEST_NAME);
   return reference && { kind: at('kind'), apiVersion: at('apiVersion'), name: at('name'), uid: at('uid') };
 }
+
+/** The path to the pod template in each kind. */
+const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
+  Pod: [],
+  Deployment: ['spec', 'template'],
+  ReplicaSet: ['spec', 'template'],
+  StatefulSet: ['spec', 'template'],
+  DaemonSet: ['spec', 'template'],
+  Job: ['spec', 'template'],
+  CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
+};
+
+/** Returns the template of the pods that an object makes, and a pod itself. `kind`: one of {@link WORKLOAD_KINDS}. */
+export function templateIn(kind: string, object: JsonObject): JsonObject {
+  return (TEMPLATES[kind] ?? []).reduce(objectAt, object);
+}
+
+/** The kinds that can be read. */
+export const WORKLOAD_KINDS: readonly string[] = Object.keys(TEMPLATES);

@@ -2,9 +2,9 @@ import { explainPlacement, imagesToAsk } from '../../../src/analysis/explain/exp
 import type { Explanation } from '../../../src/analysis/explain/explanation.ts';
 import type { ExplainInput } from '../../../src/analysis/explain/input.ts';
 import type { LookupResult } from '../../../src/analysis/lookup-results.ts';
+import { readWorkload } from '../../../src/analysis/workloads/workload.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
-import { readWorkload } from '../../../src/placement/objects/workload.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { known, settings, taint, toleration } from '../../placement/objects.ts';
 

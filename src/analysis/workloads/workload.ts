@@ -1,18 +1,25 @@
 import { strangersText } from '../../kit/cut.ts';
 import { type JsonObject, listAt, numberAt, objectAt, stringAt } from '../../kit/json.ts';
-import { type Demands, readDemands } from '../fit.ts';
-import type { Settings } from '../settings.ts';
+import { type Demands, readDemands } from '../../placement/fit.ts';
+import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
+import {
+  isDaemonSetOfAnyGroup,
+  isForOneNode,
+  isOfKubernetes,
+  shownKind,
+  templateIn,
+  WORKLOAD_KINDS,
+} from '../../placement/objects/kinds.ts';
+import { type Pod, type PodTemplate, readPod, readTemplate } from '../../placement/objects/pod.ts';
+import { writersOf } from '../../placement/objects/pod-record.ts';
+import type { Settings } from '../../placement/settings.ts';
 import {
   readDaemonSetSubject,
   readPodSubject,
   readTemplateSubject,
   type Subject,
   type SubjectNamespace,
-} from '../subject.ts';
-import { type DaemonSet, readDaemonSet } from './daemonset.ts';
-import { isDaemonSetOfAnyGroup, isForOneNode, isOfKubernetes, shownKind } from './kinds.ts';
-import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
-import { writersOf } from './pod-record.ts';
+} from '../../placement/subject.ts';
 
 /** A pod, or an object that creates pods, as `explain` reads it. */
 export type Workload = {
@@ -40,30 +47,10 @@ export type Workload = {
   readonly scheduler: string | undefined;
 };
 
-/** The path to the pod template in each kind. */
-const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
-  Pod: [],
-  Deployment: ['spec', 'template'],
-  ReplicaSet: ['spec', 'template'],
-  StatefulSet: ['spec', 'template'],
-  DaemonSet: ['spec', 'template'],
-  Job: ['spec', 'template'],
-  CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
-};
-
-/** Returns the template of the pods that an object makes, and a pod itself. `kind`: one of {@link WORKLOAD_KINDS}. */
-export function templateIn(kind: string, object: JsonObject): JsonObject {
-  return (TEMPLATES[kind] ?? []).reduce(objectAt, object);
-}
-
-/** The kinds that can be read. */
-export const WORKLOAD_KINDS: readonly string[] = Object.keys(TEMPLATES);
-
 /** Reads a pod or an object that creates pods; undefined for an object of another kind. */
 export function readWorkload(object: JsonObject): Workload | undefined {
   const kind = stringAt(object, 'kind') ?? '';
-  const path = Object.hasOwn(TEMPLATES, kind) ? TEMPLATES[kind] : undefined;
-  if (path === undefined) return undefined;
+  if (!WORKLOAD_KINDS.includes(kind)) return undefined;
   const typed = { kind, apiVersion: stringAt(object, 'apiVersion') ?? '' };
   const isOwn = isOfKubernetes(typed);
   const metadata = objectAt(object, 'metadata');

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import { readWorkload, readWorkloadSubject, wantedReplicas } from '../../../src/analysis/workloads/workload.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { readWorkload, readWorkloadSubject } from '../../../src/placement/objects/workload.ts';
-import { settings } from '../objects.ts';
+import { settings } from '../../placement/objects.ts';
 
 const template = { metadata: { labels: { app: 'x' } }, spec: { containers: [{ image: 'nginx' }], nodeName: 'n1' } };
 
@@ -88,4 +88,24 @@ describe('what can be explained is skipped', () => {
     const subject = workload && readWorkloadSubject(workload, NAMESPACE, settings({ daemonSets: 'ignore' }));
     expect(subject?.skipped).to.equal('daemonsets-ignored');
   });
+});
+
+describe('the wanted number of pods', () => {
+  const rows: readonly (readonly [title: string, kind: string, object: JsonObject, expected: number | undefined])[] = [
+    ['a Deployment', 'Deployment', { spec: { replicas: 3 } }, 3],
+    ['a Deployment in a file that names no number', 'Deployment', { spec: {} }, 1],
+    ['a StatefulSet that is scaled to zero', 'StatefulSet', { spec: { replicas: 0 } }, 0],
+    ['a DaemonSet', 'DaemonSet', { status: { desiredNumberScheduled: 7 } }, 7],
+    ['a DaemonSet in a file', 'DaemonSet', {}, 1],
+    ['a Job', 'Job', { spec: { parallelism: 4, completions: 10 } }, 4],
+    ['the rest of a Job', 'Job', { spec: { parallelism: 4, completions: 10 }, status: { succeeded: 8 } }, 2],
+    ['a suspended Job', 'Job', { spec: { parallelism: 4, suspend: true } }, 0],
+    ['a finished Job', 'Job', { status: { conditions: [{ type: 'Complete', status: 'True' }] } }, undefined],
+    ['a failed Job', 'Job', { status: { conditions: [{ type: 'Failed', status: 'True' }] } }, undefined],
+    ['a CronJob, as one run', 'CronJob', { spec: { jobTemplate: { spec: { parallelism: 2 } } } }, 2],
+    ['a suspended CronJob', 'CronJob', { spec: { suspend: true } }, 0],
+    ['a pod', 'Pod', {}, 1],
+  ];
+  for (const [title, kind, object, expected] of rows)
+    it(`of ${title} is ${expected}`, () => expect(wantedReplicas(kind, object)).to.equal(expected));
 });
