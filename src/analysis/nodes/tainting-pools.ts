@@ -1,9 +1,10 @@
 import { isReservedKey } from '../../kit/label-syntax.ts';
 import { cleanNode } from '../../placement/nodes/decide-node.ts';
 import { type Node, taintKind } from '../../placement/nodes/node.ts';
-import { countByPool, POOL_PAGE, type Pool, poolCounts, poolOf, poolText } from '../../placement/nodes/pools.ts';
+import { POOL_PAGE, type Pool, poolOf, poolText } from '../../placement/nodes/pools.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { NodePool } from './node-pools.ts';
+import { countByPool, poolCounts } from './pool-counts.ts';
 
 /** A pool whose next nodes may have the taint that `clean` removes. */
 export type TaintingPool = Pool & {

@@ -1,7 +1,8 @@
 import { onlySchedulable } from '../../placement/images.ts';
 import { architecturesOf, type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { createPins } from '../../placement/readiness/places.ts';
-import { type Assessment, joined, verdictOf } from '../../placement/readiness/target-verdict.ts';
+import type { ReadinessState, TargetVerdict } from '../../placement/readiness/readiness-states.ts';
+import { type Assessment, verdictOf } from '../../placement/readiness/target-verdict.ts';
 import { type AnswerOf, assess, type Candidate, type Circumstances } from './assess.ts';
 import type { Unit } from './inventory.ts';
 import { costOf, createCosts, type Prices } from './price.ts';
@@ -180,4 +181,18 @@ function collect(assessment: Assessment, findings: Map<string, ImageFinding>): v
       findings.set(image.image, { platforms: [], error: { code: said.code, message: said.message } });
     }
   }
+}
+
+/** The states of several parts of one workload count as the worst of them. */
+const WORST_FIRST: readonly ReadinessState[] = ['missing', 'blocked', 'unknown', 'pinned', 'ready'];
+
+/** Joins the verdicts of the parts of one workload. */
+function joined(verdicts: readonly TargetVerdict[]): TargetVerdict {
+  const [only] = verdicts;
+  if (only !== undefined && verdicts.length === 1) return only;
+  const state = WORST_FIRST.find((each) => verdicts.some((verdict) => verdict.state === each)) ?? 'unknown';
+  const reasons = new Map(
+    verdicts.flatMap((verdict) => verdict.reasons.map((reason) => [reason.text, reason] as const)),
+  );
+  return { state, reasons: [...reasons.values()] };
 }

@@ -1,3 +1,4 @@
+import { untaintedPoolsNote } from '../../analysis/nodes/pool-counts.ts';
 import { type JudgedWorkload, otherDaemonSetNote, untoleratingDaemonSets } from '../../analysis/workloads/overview.ts';
 import type { Config } from '../../config/schema.ts';
 import { loopsThatRun } from '../../config/settings.ts';
@@ -6,7 +7,6 @@ import { decidedOf } from '../../controllers/memory.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/managed.ts';
 import { architecturesOf, type Node } from '../../placement/nodes/node.ts';
-import { untaintedPoolsNote } from '../../placement/nodes/pools.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { readRecord } from '../../placement/objects/template-record.ts';
 import { lacking, tolerationsFor } from '../../placement/patch/tolerations.ts';

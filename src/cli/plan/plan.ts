@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import { type PooledPod, type PoolPlan, type PoolStep, planPools } from '../../analysis/nodes/pool-plan.ts';
 import { spreadNote, taintedArchitectures } from '../../analysis/spread.ts';
+import { nextNode } from '../../analysis/workloads/next-node.ts';
 import {
   byName,
   isOnWrongNode,
@@ -28,7 +29,6 @@ import { onlyObserves, placingFor, usesAffinity } from '../../placement/placing.
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { readPodSubject } from '../../placement/subject.ts';
-import { nextNode } from '../../placement/wrong-node/may-evict.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { nameOf, valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';

@@ -134,20 +134,6 @@ function labelReason(candidate: Judged, assessment: Assessment, target: string, 
   return [{ kind: 'node-affinity', text: `pods.matchNodeLabels asks for ${wanted.join(', ')}` }];
 }
 
-/** The states of several parts of one workload count as the worst of them. */
-const WORST_FIRST: readonly ReadinessState[] = ['missing', 'blocked', 'unknown', 'pinned', 'ready'];
-
-/** Joins the verdicts of the parts of one workload. */
-export function joined(verdicts: readonly TargetVerdict[]): TargetVerdict {
-  const [only] = verdicts;
-  if (only !== undefined && verdicts.length === 1) return only;
-  const state = WORST_FIRST.find((each) => verdicts.some((verdict) => verdict.state === each)) ?? 'unknown';
-  const reasons = new Map(
-    verdicts.flatMap((verdict) => verdict.reasons.map((reason) => [reason.text, reason] as const)),
-  );
-  return { state, reasons: [...reasons.values()] };
-}
-
 /** Returns the names of the containers and volumes that use an image of the template. */
 export function usersOf({ users }: Pick<Judged, 'users'>, { image, pullPolicy }: PodImage): string[] {
   const names = users.filter((user) => user.image === image && user.pullPolicy === pullPolicy).map(({ name }) => name);

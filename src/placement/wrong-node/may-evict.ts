@@ -2,7 +2,7 @@ import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
 import { onlySchedulable } from '../images.ts';
 import { taintText } from '../nodes/managed.ts';
-import { architecturesOf, type Node, nodeArchitecture } from '../nodes/node.ts';
+import { type Node, nodeArchitecture } from '../nodes/node.ts';
 import { isDaemonSet, isOfKubernetes, type Owner, shownKind } from '../objects/kinds.ts';
 import type { Pod } from '../objects/pod.ts';
 import { writersOf, wroteTolerations } from '../objects/pod-record.ts';
@@ -118,26 +118,8 @@ function whyNotBroughtBack(owner: Owner | undefined): string | undefined {
   return `owned by a ${shownKind(owner)}, which may not bring it back`;
 }
 
-/** Returns where a new pod like one on a wrong node would go: no node takes it, it may come back to such a node, or (undefined) a right one. */
-export function nextNode(
-  { tolerations = [], written, selects }: Pick<Pod, 'tolerations' | 'written' | 'selects'>,
-  architectures: readonly string[],
-  settings: Pick<Settings, 'mode' | 'taints'>,
-  nodes: readonly Node[],
-): 'nowhere' | 'back' | undefined {
-  // What archaware gave to the pod is not in its template.
-  const own = tolerations.filter((entry) => !written?.tolerations || !asOurs(entry, settings.taints));
-  const terms = written?.architectures === undefined ? selects?.terms : undefined;
-  const all = [...own, ...wantedTolerations(settings, architectures)];
-  const demands = { nodeSelector: selects?.nodeSelector ?? {}, terms, nodeName: undefined, tolerations: all };
-  if (!fitsOneOf(nodes, architectures, demands)) return 'nowhere';
-  if (settings.mode !== 'taints') return undefined;
-  const isTolerated = (value: string) => own.some((entry) => tolerates(entry, { ...settings.taints, value }));
-  const others = architecturesOf(nodes).filter((value) => !architectures.includes(value) && isTolerated(value));
-  return fitsOneOf(nodes, others, demands) ? 'back' : undefined;
-}
-
-function fitsOneOf(nodes: Iterable<Node>, architectures: readonly string[], demands: Demands): boolean {
+/** Whether a node of one of these architectures takes a pod with these demands. */
+export function fitsOneOf(nodes: Iterable<Node>, architectures: readonly string[], demands: Demands): boolean {
   for (const node of nodes) {
     const architecture = nodeArchitecture(node);
     if (architecture === undefined || !architectures.includes(architecture)) continue;

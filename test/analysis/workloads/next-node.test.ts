@@ -1,8 +1,8 @@
 import { expect } from 'chai';
+import { nextNode } from '../../../src/analysis/workloads/next-node.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { readDemands } from '../../../src/placement/fit.ts';
-import { nextNode } from '../../../src/placement/wrong-node/may-evict.ts';
-import { node, settings, taint, toleration } from '../objects.ts';
+import { node, settings, taint, toleration } from '../../placement/objects.ts';
 
 type NextCase = {
   readonly spec?: JsonObject;
