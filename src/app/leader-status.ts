@@ -43,7 +43,6 @@ export type LeaderStatus = {
 /** When a status was written: `2026-01-01T00:00:00.000Z`. */
 type WrittenStatus = { readonly at: string };
 
-/** The entry of the ConfigMap. */
 const ENTRY = 'status';
 /** The policy `archaware-guard-status` lets no longer text through. */
 const LONGEST = 32 * 1024;

@@ -55,7 +55,6 @@ export type RestoredDaemonSet = Pick<DaemonSet, 'updateStrategy'> & {
 export type CleanedCluster = {
   /** The present and earlier taints of archaware, for daemon pods. */
   readonly keys: readonly { readonly key: string; readonly effect: string }[];
-  /** Returns a DaemonSet by its uid. */
   readonly daemonSetOf: (uid: string) => RestoredDaemonSet | undefined;
   /** The architectures of the nodes. */
   readonly architectures: readonly string[];

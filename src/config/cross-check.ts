@@ -95,7 +95,6 @@ function checkMirrors({ registries: { mirrors } }: Config, where: WhereSet): str
   );
 }
 
-/** Checks each policy together with the global keys. */
 function checkPolicies({ policies, architectures, images }: Config, where: WhereSet): string[] {
   return policies.flatMap((policy, index) => {
     const name = `policies[${index}]`;

@@ -70,7 +70,6 @@ const policy = z.strictObject({
   noCommonArchitecture: inPolicy(decisive.noCommonArchitecture),
 });
 
-/** The key `policies`. */
 const policies = leaf(
   z.array(policy).check(uniqueNames).default([]),
   'Settings for some of the pods; the first policy that matches a pod wins over the global keys.',

@@ -110,7 +110,6 @@ export type ClientOptions = {
   readonly after?: Clock['after'];
 };
 
-/** What a client works with and knows. */
 type ClientState = ClientOptions & {
   readonly url: URL;
   /** What stands before each path. */

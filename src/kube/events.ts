@@ -35,7 +35,6 @@ export type EventOptions = {
   readonly mayWrite: () => boolean;
   readonly clock: Clock;
   readonly onError?: (error: unknown) => void;
-  /** Called for each dropped occurrence. */
   readonly onDrop?: () => void;
   /** Called once a minute with the number of dropped occurrences, if there were any. */
   readonly onDropped?: (count: number) => void;

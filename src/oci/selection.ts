@@ -131,7 +131,6 @@ const RUNTIMES: readonly Runtime[] = ['containerd', 'CRI-O'];
 
 /** What each node, in each round of reads, would otherwise look for among all entries. */
 type Sorted = {
-  /** The node that each entry names. */
   readonly named: readonly { readonly digest: string; readonly node: FitNode | undefined }[];
   /** The entries that may be for a node, by its name, in order. */
   readonly byNode: ReadonlyMap<string, readonly IndexEntry[]>;

@@ -27,7 +27,6 @@ function matches({ namespaces, namespaceSelector, podSelector }: Policy, { names
   );
 }
 
-/** What follows from a reason to skip an object. */
 type SkipFacts = {
   /** `it has finished`. */
   readonly text: string;

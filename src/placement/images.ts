@@ -119,7 +119,6 @@ function narrowedBy(
   };
 }
 
-/** Whether the image is known to be a single manifest, not an index. */
 function isSingleManifest(answer: ImageAnswer): boolean {
   if (answer.kind === 'known') return answer.isIndex === false;
   return answer.kind === 'failed' && answer.isSingleManifest === true;

@@ -18,7 +18,6 @@ export type KeepConfigurationOptions = {
   readonly mayWrite: () => boolean;
   readonly clock: Clock;
   readonly onProblem: OnProblem;
-  /** Called with a problem of the path. */
   readonly onPathProblem: OnProblem;
   /** Called after each check, also after a failed one. */
   readonly onLooked: () => void;

@@ -104,7 +104,6 @@ export type Measure = 'cpu' | 'replicas';
 export type Summary = {
   readonly all: Tally;
   readonly measure: Measure;
-  /** By target. */
   readonly targets: Readonly<Record<string, TargetSummary>>;
   readonly notLookedUp: NotLookedUp;
   /** Empty if everything was read. */
@@ -140,7 +139,6 @@ export type ReportGroup = {
   /** The namespace, the label's value or the registry; empty for workloads without the label. */
   readonly name: string;
   readonly all: Tally;
-  /** By target. */
   readonly targets: Readonly<Record<string, Readiness>>;
 };
 

@@ -263,7 +263,6 @@ export function workloadOf(pod: Pick<Pod, 'namespace' | 'name' | 'owner' | 'labe
   return { kind: shownKind(owner), namespace, name: owner.name };
 }
 
-/** A pod with the decision about it. */
 type DecidedPod = {
   readonly pod: Pick<Pod, 'namespace' | 'name' | 'owner' | 'labels' | 'tolerations' | 'written'>;
   readonly decision: Decision | { readonly kind: 'skip'; readonly reason: SkipReason };

@@ -38,7 +38,6 @@ export function taintedNodes(nodes: Iterable<Node>, { taints }: Pick<Settings, '
   return [...pairs.values()];
 }
 
-/** The longest reason of a pod, in bytes. */
 const REASON_BYTES = 500;
 
 /** Whether a pod has no node because of archaware. */

@@ -10,7 +10,6 @@ import { type NamedObject, objectName } from '../../placement/objects/kinds.ts';
 import type { Asking } from '../lookups/with-lookups.ts';
 import { insideText, nameOf } from '../output.ts';
 
-/** What the containers of one object start. */
 type Starts = NamedObject & {
   readonly os: string;
   readonly containers: readonly { readonly name: string; readonly image: string; readonly override: Override }[];

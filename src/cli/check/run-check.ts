@@ -77,7 +77,6 @@ export function unchecked(objects: readonly JsonObject[]): string[] {
   return [...new Set(kinds)].map((kind) => `objects of the kind ${kind} have containers, but are not checked`);
 }
 
-/** The terminal, if there is one. */
 type SeenObjects = { readonly columns: number | undefined; readonly paint: Paint };
 
 /** Returns the result in the form that `--output` names. */

@@ -108,7 +108,6 @@ async function asker(
 
 const LONGEST = 4_000;
 
-/** Returns the comparison in the form that `--output` names. */
 function renderComparison(comparison: Comparison, form: string): string {
   if (form === 'json' || form === 'yaml') return valueText(comparison, form);
   return form === 'markdown' ? markdown(comparison) : lines(comparison);

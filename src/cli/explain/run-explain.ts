@@ -68,7 +68,6 @@ export async function explain(
   });
 }
 
-/** What all explanations of a command share. */
 type World = Asking & {
   readonly context: Context;
   /** The namespace of objects that name none. */

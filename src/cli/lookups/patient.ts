@@ -53,7 +53,6 @@ export function createLimit(clock: Clock, ms: number | undefined, signal: AbortS
   return {
     /** Milliseconds; 0: every image is asked for once. */
     ms: ms ?? USUAL,
-    /** Aborts at the end. */
     signal: over.signal,
     /** Begins to count, if that has not begun; returns when it ends as things stand. */
     start(): number {
@@ -82,7 +81,6 @@ const SPREAD = 400;
 /** How long a registry may answer for no image before it is given up: somebody waits. Milliseconds. */
 export const WITHOUT_PROGRESS = 15_000;
 
-/** The images of one registry. */
 type PatientPlace = {
   readonly host: string;
   /** The images that have not ended. */
@@ -91,7 +89,6 @@ type PatientPlace = {
   progressAt: number;
 };
 
-/** What a patient resolver works with and knows. */
 type PatientState = PatienceOptions & {
   readonly resolver: TagResolver;
   readonly turns: ReturnType<typeof createTurns>;

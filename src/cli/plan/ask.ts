@@ -126,7 +126,6 @@ function podOf(daemonSet: JsonObject): JsonObject {
   return { apiVersion: 'v1', kind: 'Pod', metadata, spec: objectAt(template, 'spec') };
 }
 
-/** Returns a pod with some of what archaware adds. */
 function withParts(
   pod: JsonObject,
   parts: readonly PlacedPart[],

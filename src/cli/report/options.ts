@@ -69,7 +69,6 @@ function readForTeam({ isSet, form }: Invocation, namespace: string | undefined)
   throw new ConfigurationError([`--for-team: got ${got}, expected --namespace NAME, and --output table, json or yaml`]);
 }
 
-/** Reads a number from 0 to 100. */
 function readPercentage(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const value = Number(text.replace(/(?<!\s)\s*%$/, ''));

@@ -163,7 +163,6 @@ function judgeAnswer(pod: JsonObject, namespace: string): WebhookFact {
   };
 }
 
-/** Judges a refusal of the API server. */
 function judgeRefusal(error: ApiError, namespace: string): WebhookFact {
   if (/failed calling webhook "[^"]*archaware/.test(error.message)) return { state: 'not-reached', why: error.message };
   if (error.status === 403 && /cannot create resource "pods"/.test(error.message)) {

@@ -57,7 +57,6 @@ export function createLine(isSystem: (namespace: string) => boolean) {
 type RolloutTurnOptions = {
   readonly daemonSets: Store<DaemonSet>;
   readonly clock: Pick<Clock, 'monotonic' | 'wall'>;
-  /** Whether a namespace is a system namespace. */
   readonly isSystem: (namespace: string) => boolean;
   /** Returns how many nodes that the DaemonSet wants are not ready. */
   readonly unreadyNodes: (daemonSet: DaemonSet) => number;

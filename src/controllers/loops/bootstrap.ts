@@ -1,6 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
 
-/** The kinds of objects that the bootstrap waits for. */
 type Kind = 'pod' | 'daemonset';
 
 /** The interval at which the objects that are still in line are checked once the time is over. */

@@ -34,7 +34,6 @@ const CONFLICT_AGAIN_MS = 10 * 60_000;
 /** How often a write is tried with a freshly read node before the queue takes over. */
 const ATTEMPTS = 5;
 
-/** What the node controller works with and knows. */
 type NodeParts = NodeControllerOptions & Notices & { readonly records: ReturnType<typeof createRecords> };
 
 /** Creates the node controller, which decides and writes the taints and labels of nodes. `kube/control-loop.ts` owns its queue and its workers. */

@@ -26,7 +26,6 @@ import { type ImageSource, NEVER } from '../image-source.ts';
 const MOST_IMAGES = 2_000;
 /** The most images that are noted between two batches. One that is not is noted by its next use. */
 const MOST_NEWS = 10_000;
-/** The longest name that is published. */
 const LONGEST_NAME = 255;
 /** Changes are gathered for this long. */
 const BATCH_MS = 5_000;
@@ -62,7 +61,6 @@ export type Publication = {
 
 type PublishedEntry = { readonly image: string; readonly canonical: string; usedAt: number; text: string | undefined };
 
-/** What a publisher works with and knows. */
 type PublisherState = PublisherOptions & {
   readonly turns: Turns;
   /** What is published, and what would be if it were known: a flood of names that nobody knows takes nothing from the others. */
@@ -106,7 +104,6 @@ export function createPublisher(options: PublisherOptions) {
     settled(canonical: string): void {
       if (state.isRunning && state.settled.size < MOST_NEWS) state.settled.add(canonical);
     },
-    /** Returns what is published. */
     publication: (): Publication => state.publication,
     /** Publishes until the term is over. A write that fails is tried again: what is not published is placed by the controllers. */
     async run(over: AbortSignal): Promise<void> {
@@ -170,7 +167,6 @@ async function check(state: PublisherState, signal: AbortSignal): Promise<void> 
   for (const [image, { usedAt }] of [...entries.entries()]) if (now - usedAt > UNUSED_MS) entries.delete(image);
 }
 
-/** Remembers what is stored. */
 function note(state: PublisherState, stored: JsonObject): void {
   state.object = stored;
   const [images, written] = [numberAt(stored, 'count') ?? 0, stringAt(stored, 'written')];

@@ -217,7 +217,6 @@ function findingOf(
   return findWrongNode(pod, architecture, known, pulled) ?? (isUnknown ? 'unknown' : undefined);
 }
 
-/** A pod that may be on a wrong node. */
 type SuspectedPod = {
   readonly key: string;
   readonly pod: Pod;
@@ -226,7 +225,6 @@ type SuspectedPod = {
   readonly signal: AbortSignal;
 };
 
-/** A pod on a wrong node. */
 type WrongNodeCase = SuspectedPod & { readonly finding: WrongNodeFinding };
 
 async function act(parts: WrongNodeParts, at: WrongNodeCase): Promise<Result> {

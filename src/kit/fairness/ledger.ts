@@ -16,9 +16,7 @@ export type Ledger = {
   book(key: string, group: string, bytes: number): boolean;
   free(key: string): void;
   has(key: string): boolean;
-  /** The number of keys. */
   readonly size: number;
-  /** The bytes of all keys. */
   readonly bytes: number;
 };
 

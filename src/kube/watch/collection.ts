@@ -61,7 +61,6 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
     onChange({ key, now: undefined, before });
   }
 
-  /** Reads the next page of a list. */
   async function readNext(now: Listing, signal: AbortSignal): Promise<void> {
     const isWhole = now.token === '' && expiries >= EXPIRIES;
     const how = { signal, textOf: withoutManagedFields, ...(isWhole ? { completeMs: WHOLE_MS } : {}) };

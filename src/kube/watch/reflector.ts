@@ -40,7 +40,6 @@ const RETRY_MS = { base: 250, cap: 3_000 } as const;
 const REFUSED_MS = 30_000;
 const REFUSALS: ReadonlySet<number> = new Set([401, 403, 404]);
 
-/** What a reflector works with and knows. */
 type ReflectorState = Omit<ReflectorOptions<Stored>, keyof CollectionOptions<Stored>> &
   Pick<CollectionOptions<Stored>, 'client' | 'path'> & {
     readonly collection: Omit<ReturnType<typeof createCollection>, 'store'>;

@@ -38,7 +38,6 @@ type LookInsideTask = {
   readonly signal: AbortSignal;
 };
 
-/** A layer of an image. */
 type LayerDescriptor = {
   readonly digest: string;
   /** Why it cannot be read; absent if it can be. */

@@ -13,7 +13,6 @@ const DEFAULT = '_default';
 type LoadedHosts = {
   readonly name: string;
   readonly entries: HostsConfig['entries'];
-  /** What is ignored in it. */
   readonly ignored: readonly FileProblem[];
 };
 

@@ -29,7 +29,6 @@ type ConfRegistry = RegistryPlace & {
   readonly prefix: string;
   readonly blocked: boolean;
   readonly mirrors: readonly (RegistryPlace & { readonly only?: 'tags' | 'digests' })[];
-  /** The file with the table. */
   readonly file: string;
 };
 

@@ -127,11 +127,9 @@ function proxyAnswered(status: number, proxy: ForwardProxy): ProxyFailure {
 
 type TunnelOptions = {
   readonly proxy: ForwardProxy;
-  /** Connects to the proxy. */
   readonly connectProxy: buildConnector.connector;
   /** Makes a TLS connection through one that the proxy opened. */
   readonly connectThrough: buildConnector.connector;
-  /** The options of each pool. */
   readonly pool: Agent.Options;
   /** Milliseconds for the proxy's answer. */
   readonly timeoutMs: number;

@@ -52,7 +52,6 @@ const KNOWS_NO_POST: readonly number[] = [301, 302, 303, 400, 401, 404, 405];
 /** Statuses of services that do not support GET. */
 const KNOWS_NO_GET: readonly number[] = [404, 405];
 
-/** A token request: the base request, the service and the scopes. */
 type TokenRequest = { readonly base: RegistryRequest; readonly service: string; readonly scopes: readonly string[] };
 
 /**

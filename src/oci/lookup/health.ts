@@ -40,7 +40,6 @@ export function targetOf(endpoint: Endpoint, reference: Reference): Target {
   return { ...target, place };
 }
 
-/** Returns the key of a host[:port]. */
 function hostKey(host: string): string {
   return `host ${host}`;
 }

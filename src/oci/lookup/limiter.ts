@@ -94,7 +94,6 @@ function isAnswering(standing: Standing): boolean {
  */
 const STARTS = { perNamespace: 256, perHost: 64, perProject: 16 };
 
-/** Where a lookup waits. */
 type LookupSpot = { readonly namespace: string; readonly host: string; readonly project: string };
 
 /** The most bytes that wait: of one namespace, of all, and of each namespace although the others have taken all. */

@@ -8,7 +8,6 @@ import type { Credential } from '../http/transport.ts';
 import type { Target } from './health.ts';
 import type { Logins } from './logins.ts';
 
-/** What a registry says of its limit. */
 export type LeftOfLimit = Omit<RateLimit, 'registry'>;
 
 /**

@@ -130,7 +130,6 @@ export function admitPod(
   }
 }
 
-/** What the label says. */
 type VerdictLabel = 'placed' | 'open' | 'waiting' | 'held';
 
 const NOTHING: PlacementIntent = { tolerations: [], affinity: undefined };

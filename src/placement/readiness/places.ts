@@ -46,7 +46,6 @@ export function createPins(nodes: readonly Node[], settings: Settings): PinsOf {
   };
 }
 
-/** Returns the different places for a target. */
 function placesFor(target: string, nodes: readonly Node[], settings: Settings): NodePlace[] {
   const there = nodes.filter((node) => !node.deleting);
   const own = there.filter((node) => nodeArchitecture(node) === target);

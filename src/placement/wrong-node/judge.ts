@@ -44,7 +44,6 @@ export type Pulled = {
 export type WrongNodeFinding = {
   readonly reason: WrongReason;
   readonly verdict: WrongNodeVerdict;
-  /** The container that shows it. */
   readonly container: BrokenContainer;
   /** The image that was pulled for it, if known. */
   readonly pulled: KnownImage | undefined;

@@ -106,7 +106,6 @@ function stepOf(owner: Pod['owner'], settings: Pick<Settings, 'mode'>): string {
   return ` (delete the pod: its ${kind} creates another; if its template has spec.nodeName, remove that first)`;
 }
 
-/** The owners that create a pod again. */
 const BROUGHT_BACK: readonly string[] = ['ReplicaSet', 'StatefulSet', 'ReplicationController'];
 
 /** Returns why an evicted pod may not come back; undefined if its owner creates another one. Not for daemon pods. */

@@ -184,7 +184,6 @@ function problemsOf({ problems, serving }: KeptSecret, now: number): string[] {
   return wrong === undefined ? [...problems] : [...problems, `tls.crt ${wrong}`];
 }
 
-/** Whether a wanted name is not in a certificate. */
 function lacksNames({ chain: [certificate] }: Pair, { dns, ips }: ServingNames): boolean {
   const hasAll = dns.every((name) => certificate?.checkHost(name)) && ips.every((ip) => certificate?.checkIP(ip));
   return !hasAll;

@@ -10,7 +10,6 @@ import { isVouchedFor, lifeOf, type Pair, PairError, readBundle, readPair } from
 export type KeptSecret = {
   /** `tls.crt` and `tls.key`, if an authority of the bundle signed them. */
   readonly serving: Pair | undefined;
-  /** The authority that signs. */
   readonly authority: Pair | undefined;
   /** `ca.crt`: the authorities that clients should trust. */
   readonly bundle: readonly X509Certificate[];

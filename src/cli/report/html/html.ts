@@ -190,7 +190,6 @@ const MEANINGS: Readonly<Record<ReadinessState, string>> = {
   unknown: 'An image could not be looked up, or archaware leaves the workload alone. It counts as not ready.',
 };
 
-/** A state as a word with its color. */
 function stateMark(state: ReadinessState): Markup {
   return html`<span class="s ${state}">${state}</span>`;
 }
