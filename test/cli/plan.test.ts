@@ -72,6 +72,15 @@ describe('plan', () => {
     expect(stdout).to.match(/^ {2}USED BY +IMAGE\n {2}Pod default\/guessed +\S+\/nothing:1$/m);
   });
 
+  it('does not say that new pods would require what one with an unknown image was given', async () => {
+    const tolerations = [{ key: 'supported-arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' }];
+    const annotations = { 'archaware.dev/managed': JSON.stringify({ tolerations }) };
+    const images = [`${product.registry.host}/nothing:1`];
+    await product.cluster.createPod({ name: 'guessed', images, metadata: { annotations }, spec: { tolerations } });
+    const { result, waiting } = await plan('--placement.mode', 'both', '--webhook.enabled');
+    expect([at(result, 'newPods'), waiting]).to.deep.equal([undefined, []]);
+  });
+
   it('names the pods whose successors get another node affinity, and none that have it', async () => {
     const images = [product.image('app', ['arm64'])];
     await product.cluster.createPod({ name: 'plain', images });

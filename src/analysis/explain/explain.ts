@@ -93,7 +93,11 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
         ? workload.pod?.broken?.find(({ trouble }) => trouble === 'exec-format-error')
         : undefined,
     demands,
-    isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
+    // A pod that was placed on a guess lacks affinity because its images are unknown.
+    isLate:
+      placing?.affinity !== undefined &&
+      (decision?.kind !== 'place' || decision.failed.length === 0) &&
+      isTooLate(input, placing.affinity),
     spread:
       decision &&
       spreadNote(workload.spread, template, decision, settings, taintedArchitectures(input.nodes ?? [], settings)),

@@ -231,7 +231,9 @@ function newPodsOf(
   for (const [key, { decision, settings }] of pods) {
     const pod = watches.pods.store.get(key);
     const namespace = pod && watches.namespaces.store.get(pod.namespace);
-    if (!usesAffinity(settings) || decision.kind !== 'place' || decision.unknown.length > 0) continue;
+    if (!usesAffinity(settings) || decision.kind !== 'place') continue;
+    // What was placed on a guess says nothing about new pods.
+    if (decision.unknown.length > 0 || decision.failed.length > 0) continue;
     // A gated pod gets its affinity now: that is a change.
     if (pod === undefined || namespace === undefined || pod.gated !== undefined) continue;
     const { selecting: spec = {} } = specs.get(pod.uid) ?? {};

@@ -582,6 +582,13 @@ describe('explain in a mode with affinity', () => {
     ]);
   });
 
+  it('does not say so of a pod that was placed on a guess: new ones get no affinity either', () => {
+    const managedFields = [{ manager: 'archaware-controller', fieldsV1: { 'f:spec': { 'f:tolerations': {} } } }];
+    const guessed = { metadata: { managedFields }, spec: tolerating('amd64', 'arm64'), settings: BOTH };
+    expect(explained({ ...guessed, images: '!not-found' }).advice.join()).not.to.contain('admission');
+    expect(explained({ ...guessed, images: 'amd64,arm64' }).advice.join()).to.contain('create the pod again');
+  });
+
   it('adds no affinity to a DaemonSet', () => {
     const owner = { kind: 'DaemonSet', name: 'agent', uid: 'u', controller: true };
     const { affinity, advice } = explained({ images, settings: BOTH, metadata: { ownerReferences: [owner] } });
