@@ -41,6 +41,8 @@ export type ClusterAccess = {
 
 /** The name that `KubeConfig.loadFromCluster` gives its context. */
 const IN_CLUSTER_CONTEXT = 'inClusterContext';
+const PROXY =
+  'a proxy-url, which is not used; run "kubectl proxy", and give a kubeconfig with server: http://127.0.0.1:8001';
 const IN_CLUSTER_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /**
@@ -71,6 +73,7 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
   if (!URL.canParse(cluster.server) || !/^https?:/.test(cluster.server)) {
     throw new KubeconfigError(`kubeconfig: server "${cluster.server}" is not an http or https address`);
   }
+  if (cluster.proxyUrl) throw new KubeconfigError(`kubeconfig: cluster "${cluster.name}" has ${PROXY}`);
   if (cluster.server.startsWith('http:')) {
     // KubeConfig refuses plain http unless there is no certificate to verify; `kubectl proxy` serves plain http on loopback.
     config.clusters = config.clusters.map((entry) => (entry === cluster ? { ...entry, skipTLSVerify: true } : entry));
@@ -93,34 +96,39 @@ export function contextNames(kubeconfig: string | undefined): string[] {
     .map(({ name }) => name);
 }
 
+/** Reads the files that exist, as kubectl does: the first one counts that has an entry of a name, or a current context. */
 function load(path: string | undefined): KubeConfig {
   const config = new KubeConfig();
-  if (path !== undefined) {
-    if (!existsSync(path)) throw new KubeconfigError(`--kubeconfig: ${path} does not exist`);
-    return read(path, () => config.loadFromFile(path), config);
-  }
-  if (process.env.KUBERNETES_SERVICE_HOST && existsSync(IN_CLUSTER_TOKEN)) {
+  if (path !== undefined && !existsSync(path)) throw new KubeconfigError(`--kubeconfig: ${path} does not exist`);
+  if (path === undefined && process.env.KUBERNETES_SERVICE_HOST && existsSync(IN_CLUSTER_TOKEN)) {
     config.loadFromCluster();
     return config;
   }
-  read(process.env.KUBECONFIG ?? '~/.kube/config', () => config.loadFromDefault(), config);
-  // With nothing to load, KubeConfig returns this made-up cluster.
-  if (
-    config.getCurrentContext() === 'loaded-context' &&
-    config.getCurrentCluster()?.server === 'http://localhost:8080'
-  ) {
+  const files = filesOf(path);
+  const read = files.filter((file) => existsSync(file)).map(readOne);
+  if (read.length === 0) {
     throw new KubeconfigError(
-      'no kubeconfig found: give one with --kubeconfig FILE or KUBECONFIG, or run in a pod with a service account',
+      'no kubeconfig found: give one with --kubeconfig FILE or KUBECONFIG, or run in a pod with a service account ' +
+        `(${files.join(', ')} does not exist)`,
     );
   }
+  config.loadFromOptions({
+    clusters: firstOfEachName(read.flatMap(({ clusters }) => clusters)),
+    users: firstOfEachName(read.flatMap(({ users }) => users)),
+    contexts: firstOfEachName(read.flatMap(({ contexts }) => contexts)),
+    currentContext: read.find(({ currentContext }) => currentContext)?.currentContext,
+  });
   return config;
+}
+
+function firstOfEachName<T extends { readonly name: string }>(entries: readonly T[]): T[] {
+  return entries.filter(({ name }, index) => entries.findIndex((each) => each.name === name) === index);
 }
 
 /** Returns the files that kubectl reads. */
 function filesOf(path: string | undefined): string[] {
   if (path !== undefined) return [path];
-  const { KUBECONFIG = '' } = process.env;
-  return KUBECONFIG === '' ? [join(homedir(), '.kube', 'config')] : KUBECONFIG.split(delimiter);
+  return process.env.KUBECONFIG ? process.env.KUBECONFIG.split(delimiter) : [join(homedir(), '.kube', 'config')];
 }
 
 /** Returns the `tokenFile` of a user, which KubeConfig does not read. As with kubectl, the first file that has the user counts. */
@@ -135,9 +143,10 @@ function tokenFileOf(files: readonly string[], name: string | undefined): string
   return undefined;
 }
 
-function read(path: string, parse: () => void, config: KubeConfig): KubeConfig {
+function readOne(path: string): KubeConfig {
+  const config = new KubeConfig();
   try {
-    parse();
+    config.loadFromFile(path);
     return config;
   } catch (error) {
     // KubeConfig throws a TypeError for an empty file.
@@ -204,6 +213,9 @@ async function authenticate(config: KubeConfig, tokenFile: string | undefined): 
     if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`;
     return headers;
   } catch (error) {
-    throw new KubeconfigError(`kubeconfig: cannot log in: ${messageOf(error).split('\n')[0]}`);
+    const command = stringAt(config.getCurrentUser()?.exec ?? {}, 'command');
+    // The message of a plug-in is what it wrote to standard error, which may begin with an empty line.
+    const [line = 'it failed without a message'] = /\S.*/.exec(messageOf(error)) ?? [];
+    throw new KubeconfigError(`kubeconfig: cannot log in${command ? ` with ${command}` : ''}: ${line}`);
   }
 }

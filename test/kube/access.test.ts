@@ -1,4 +1,5 @@
 import { rm, writeFile } from 'node:fs/promises';
+import { delimiter } from 'node:path';
 import { expect } from 'chai';
 import { findCluster, KubeconfigError } from '../../src/kube/access.ts';
 import { folderForEach } from '../support/folder.ts';
@@ -22,6 +23,10 @@ describe('finding the cluster', () => {
     ...config(SERVER),
     clusters: [{ name: 'c', cluster: { server: SERVER, 'certificate-authority': file } }],
   });
+  const proxied = {
+    ...config(SERVER),
+    clusters: [{ name: 'c', cluster: { server: SERVER, 'proxy-url': 'socks5://127.0.0.1:1080' } }],
+  };
   const written = async (content: unknown): Promise<string> => {
     const path = at('config');
     await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
@@ -57,6 +62,7 @@ describe('finding the cluster', () => {
     ['a context without a cluster', config(SERVER), 'two', /"two" names no cluster of the file; .* chooses another$/],
     ['what is not an address', config('api.test'), undefined, /"api\.test" is not an http or https address/],
     ['in one line why it cannot be read', 'clusters: [', undefined, /^kubeconfig .*config cannot be read: .*$/],
+    ['a proxy, which is not used', proxied, undefined, /cluster "c" has a proxy-url, .*; run "kubectl proxy", .*8001$/],
     ['a missing certificate', trusting('/none/ca.crt'), undefined, /certificate or key cannot be read: .*ca\.crt/],
   ];
   for (const [what, content, context, told] of failures) {
@@ -71,14 +77,46 @@ describe('finding the cluster', () => {
     expect(failure('/nonexistent/config')).to.equal('--kubeconfig: /nonexistent/config does not exist');
   });
 
-  it('says in one line why a login failed', async () => {
-    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: '/nonexistent/plugin' };
-    const access = await accessAs({ exec });
-    const error: unknown = await access.authenticate().catch((reason: unknown) => reason);
-    expect(error).to.be.instanceOf(KubeconfigError);
-    expect(String(error))
-      .to.match(/cannot log in: /)
-      .and.to.not.contain('\n');
+  for (const [command, args, why] of [
+    ['/nonexistent/plugin', [], /cannot log in with \/nonexistent\/plugin: .*ENOENT$/],
+    ['node', ['-e', 'process.exit(1)'], /cannot log in with node: it failed without a message$/],
+    // As the AWS CLI does.
+    [
+      'node',
+      ['-e', 'console.error("\\nThe session expired.\\nLog in."); process.exit(255)'],
+      /: The session expired\.$/,
+    ],
+  ] as const) {
+    it(`says in one line why a login by ${[command, ...args].join(' ')} failed`, async () => {
+      const access = await accessAs({ exec: { apiVersion: 'client.authentication.k8s.io/v1', command, args } });
+      const error: unknown = await access.authenticate().catch((reason: unknown) => reason);
+      expect(error).to.be.instanceOf(KubeconfigError);
+      expect(String(error)).to.match(why).and.to.not.contain('\n');
+    });
+  }
+
+  it('reads the files of KUBECONFIG as kubectl does: those that exist, and of each name and of the current context the first', async () => {
+    const { KUBECONFIG } = process.env;
+    const first = await written({ ...config(SERVER), users: [] });
+    const second = at('second');
+    const other = { ...config('https://other.example.com'), 'current-context': 'three' };
+    const three = { name: 'three', context: { cluster: 'c', user: 'u', namespace: 'third' } };
+    await writeFile(second, JSON.stringify({ ...other, contexts: [...other.contexts, three] }));
+    try {
+      process.env.KUBECONFIG = ['/nonexistent', '', first, second].join(delimiter);
+      const access = findCluster({});
+      expect(access).to.include({ server: SERVER, namespace: 'ours' });
+      expect(await access.authenticate()).to.deep.equal({ authorization: 'Bearer t' });
+      expect(findCluster({ context: 'three' })).to.include({ server: SERVER, namespace: 'third' });
+      process.env.KUBECONFIG = '/nonexistent';
+      expect(() => findCluster({})).to.throw(
+        KubeconfigError,
+        /no kubeconfig found: .*\(\/nonexistent does not exist\)/,
+      );
+    } finally {
+      if (KUBECONFIG === undefined) delete process.env.KUBECONFIG;
+      else process.env.KUBECONFIG = KUBECONFIG;
+    }
   });
 
   it('reads a token file at each login, so that a refused token is not sent again', async () => {
