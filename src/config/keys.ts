@@ -48,13 +48,24 @@ export function expectedAt(key: ConfigKey, path: readonly (string | number)[]): 
   let part: unknown = key.schema;
   let expected = key.expected;
   for (const name of path) {
-    while (part instanceof z.ZodDefault || part instanceof z.ZodOptional) part = part.unwrap();
-    if (part instanceof z.ZodArray) part = part.element;
-    else part = part instanceof z.ZodObject ? part.shape[name] : undefined;
+    part = schemaIn(part, name);
     const meta: unknown = part instanceof z.ZodType ? part.meta() : undefined;
     if (isObject(meta) && typeof meta.expected === 'string') expected = meta.expected;
   }
   return expected;
+}
+
+/** Returns the names that are known at a path within a key, such as the fields of a policy; none where there is no object. */
+export function namesAt(key: ConfigKey, path: readonly (string | number)[]): string[] {
+  const part = path.reduce<unknown>(schemaIn, key.schema);
+  return part instanceof z.ZodObject ? Object.keys(part.shape) : [];
+}
+
+function schemaIn(part: unknown, name: string | number): unknown {
+  if (part instanceof z.ZodDefault || part instanceof z.ZodOptional) return schemaIn(part.unwrap(), name);
+  if (part instanceof z.ZodArray) return part.element;
+  if (part instanceof z.ZodRecord) return part.valueType;
+  return part instanceof z.ZodObject ? part.shape[name] : undefined;
 }
 
 function formOf(schema: unknown): ConfigKey['form'] {

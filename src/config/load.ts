@@ -4,7 +4,7 @@ import { editDistance, nearest } from '../kit/nearest.ts';
 import { usesAffinity } from '../placement/placing.ts';
 import type { ConfigFile } from './config-file.ts';
 import { crossCheck } from './cross-check.ts';
-import { allKeys, assign, type ConfigKey, expectedAt, valueAt, variableName } from './keys.ts';
+import { allKeys, assign, type ConfigKey, expectedAt, namesAt, valueAt, variableName } from './keys.ts';
 import { type Config, schema } from './schema.ts';
 import { ConfigurationError, MOST_PROBLEMS, shown, withoutLogin } from './shown-problems.ts';
 
@@ -206,7 +206,9 @@ function check(key: ConfigKey, { value, source, lineOf }: Given, problems: strin
     const got = at(value, path);
     if (issue.code === 'unrecognized_keys') {
       const unknown = issue.keys.map(withoutLogin).join(', ');
-      problems.push(`${name}: unknown key ${unknown}; expected ${key.expected} (${line})`);
+      const near = issue.keys.flatMap((each) => nearest(each, namesAt(key, path)) ?? []);
+      const hint = near.length === 0 ? '' : `; did you mean ${near.join(', ')}?`;
+      problems.push(`${name}: unknown key ${unknown}; expected ${key.expected}${hint} (${line})`);
     } else if (issue.code === 'invalid_key')
       problems.push(`${name}: ${issue.issues[0]?.message ?? 'unknown key'} (${line})`);
     else if (issue.message.startsWith('got ')) problems.push(`${name}: ${issue.message} (${line})`);

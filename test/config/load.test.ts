@@ -265,7 +265,12 @@ describe('an unknown key', () => {
     ],
     [
       'policies:\n  - name: a\n    fallbak: [arm64]\n    preferred: {arm64: 75}\n',
-      `policies[0]: unknown key fallbak; expected ${POLICIES} (config.yaml:2)`,
+      `policies[0]: unknown key fallbak; expected ${POLICIES}; did you mean fallback? (config.yaml:2)`,
+    ],
+    [
+      'registries:\n  mirrors:\n    docker.io: {endpoints: [a], spars: true, fall: true}\n',
+      'registries.mirrors.docker.io: unknown key spars, fall; expected a map such as {docker.io: {endpoints: ' +
+        '[mirror.example.com/hub], fallback: true, credentials: mirror, sparse: false}}; did you mean sparse? (config.yaml:3)',
     ],
   ];
   check(rows);
