@@ -4,7 +4,7 @@ import { addAbortSignal } from 'node:stream';
 import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { Surroundings } from '../app/surroundings.ts';
+import { EXIT, type Surroundings } from '../app/surroundings.ts';
 import { ConfigurationError } from '../config/shown-problems.ts';
 import { systemClock } from '../kit/clock.ts';
 import { codeOf, messageOf } from '../kit/errors.ts';
@@ -20,6 +20,12 @@ export function processSurroundings(): Surroundings {
   const heap = createHeap();
   const { env, pid, stdout, stderr } = process;
   const signal = untilSignalled();
+  // Who reads may end first, as `head` does. What is under way goes on, and the exit code says that output is missing.
+  stderr.on('error', () => undefined);
+  stdout.on('error', (error) => {
+    if (codeOf(error) !== 'EPIPE') stderr.write(`standard output cannot be written (${codeOf(error)})\n`);
+    process.once('exit', () => process.exit(EXIT.failed));
+  });
   return {
     program: programOf(process.argv0),
     environment: env,

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -99,4 +100,21 @@ describe('standard input is waited for', () => {
     );
     for (const [index, [title, , printed]] of endings.entries()) expect(outputs[index], title).to.match(printed);
   });
+});
+
+describe('output that nobody reads to its end', () => {
+  for (const [what, words, output] of [
+    ['is no reason for a stack trace: the reader ended, as head does', 'config schema; echo $? >&3; } | true', '1\n'],
+    ['does not end a command that it only tells what it does', 'check 2>&1 >/dev/null; echo $? >&3; } | true', '3\n'],
+    ['is named if it could not be written', 'config schema >/dev/full; echo $? >&3; }', /^.*\(ENOSPC\)\n1\n$/],
+  ] as const) {
+    it(what, async function () {
+      needsPosix(this, 'pipe');
+      if (words.includes('/dev/full') && !existsSync('/dev/full')) this.skip();
+      const child = spawn('sh', ['-c', `exec 3>&2; { sleep 0.1; '${process.execPath}' '${BUNDLE}' ${words}`]);
+      const found = await finish(child);
+      if (typeof output === 'string') expect(found.output).to.equal(output);
+      else expect(found.output).to.match(output);
+    });
+  }
 });
