@@ -43,7 +43,12 @@ export async function runCommandLine(words: readonly string[], given: Surroundin
     const isOneNamespace = argv.namespace !== undefined && argv['all-namespaces'] !== true;
     const refusal = isBeside && refusalBesideController(name, { isOneNamespace });
     if (refusal) throw new ConfigurationError([refusal]);
-    const colors = hasColors(String(argv.color ?? 'auto'), surroundings);
+    const color = String(argv.color ?? 'auto');
+    const { choices = [] } = COMMON_FLAGS.find((flag) => flag.name === 'color') ?? {};
+    if (!choices.includes(color)) {
+      throw new ConfigurationError([`--color: got ${JSON.stringify(color)}, expected one of ${choices.join(', ')}`]);
+    }
+    const colors = hasColors(color, surroundings);
     const invocation = invocationOf(command, operands, argv, { ...surroundings, colors }, connections);
     if (command.operands === '' && operands.length > 0) {
       throw new ConfigurationError([`${name}: unexpected ${JSON.stringify(operands.join(' '))}`]);
@@ -155,6 +160,7 @@ const epilogue = (program: string) =>
 
 const USAGE = '$0 COMMAND [flags]\n\nPlaces pods on nodes whose architecture their images support.';
 
+const HELP: Flag = { name: 'help', letter: 'h', text: '' };
 const HIDDEN = { type: 'string', hidden: true } as const;
 
 /** The widest help. Lines that are longer are hard to read, also on a wide terminal. */
@@ -164,22 +170,19 @@ const MOST_COLUMNS = 120;
 type Arguments = Readonly<Record<string, unknown>>;
 
 /** Parses the words. `help` is the text to print instead of running anything; empty if there is none. */
-async function parse(
-  words: readonly string[],
-  surroundings: Surroundings,
-  isHelpAsked = words.some((word) => word === '--help' || word === '-h'),
-): Promise<{ argv: Arguments; help: string }> {
-  const { columns, program } = surroundings;
+async function parse(words: readonly string[], given: Surroundings): Promise<{ argv: Arguments; help: string }> {
+  const { columns, program } = given;
   const named = COMMANDS.find(({ name }) => words.includes(name));
-  refuseValues(words, [...COMMON_FLAGS, ...(named?.flags ?? [])]);
+  const flags = [...COMMON_FLAGS, ...(named?.flags ?? [])];
+  const normal = normalised(words, flags);
+  refuseValues(normal, flags);
+  const isHelpAsked = normal.some((word) => /^--help(?:=|$)/.test(word));
   const parser = createParser(program, Math.min(MOST_COLUMNS, columns ?? MOST_COLUMNS), named, isHelpAsked, words);
   let help = '';
-  const argv = await parser.parseAsync(normalised(words), {}, (_error: unknown, _argv: unknown, output: string) => {
+  const argv = await parser.parseAsync(normal, {}, (_error: unknown, _argv: unknown, output: string) => {
     // The type says nothing that the name of the flag and its text do not say.
     help = output.replaceAll(/(?<!\s)\s*\[(?:string|boolean)\]$/gm, '');
   });
-  // The help was asked for in another way, as with `-Ah`.
-  if (help !== '' && !isHelpAsked) return parse(words, surroundings, true);
   return { argv, help };
 }
 
@@ -248,20 +251,29 @@ function describeCommand(parser: Argv, command: Command, isHelpAsked: boolean): 
 /** Adds a flag; without a group, the flag is not in the help. */
 function addFlag(parser: Argv, { name, letter, value, text }: Flag, group: string | undefined): void {
   const type = value === undefined ? 'boolean' : 'string';
-  const shown = group === undefined ? { hidden: true } : { group, describe: text };
-  parser.option(name, { type, ...shown, ...(letter === undefined ? {} : { alias: letter }) });
+  const alias = letter === undefined ? {} : { alias: letter };
+  parser.option(name, { type, ...(group === undefined ? { hidden: true } : { group, describe: text, ...alias }) });
 }
 
-/** Works around yargs, which treats the `-` of `--config -` as an operand, but not that of `-f -`. */
-function normalised(words: readonly string[]): string[] {
+/** Works around yargs, which takes for flags or operands: the `-` of `--config -`, values such as `-1s` and `- name: a`, and `-ojson`. */
+function normalised(words: readonly string[], flags = COMMON_FLAGS): string[] {
   const joined: string[] = [];
   for (const word of words) {
     const before = joined.at(-1) ?? '';
-    if (word === STANDARD_INPUT && ['--config', '--file', '--compare'].includes(before))
-      joined.splice(-1, 1, `${before}=${word}`);
-    else joined.push(word);
+    const isInput = word === STANDARD_INPUT && ['--config', '--file', '--compare'].includes(before);
+    if (isInput || (/^-[\s\d]/.test(word) && /^--[^=]+$/.test(before))) joined.splice(-1, 1, `${before}=${word}`);
+    else joined.push(...withoutLetters(word, flags));
   }
   return joined;
+}
+
+/** Returns `-Aojson` as kubectl reads it: `--all-namespaces` and `--output=json`. A letter that is unknown stays. */
+function withoutLetters(word: string, flags: readonly Flag[]): string[] {
+  const [, letter = '', rest = ''] = /^-([A-Za-z])(.*)$/s.exec(word) ?? [];
+  const flag = [...flags, HELP].find((each) => each.letter === letter);
+  if (letter === '' || flag === undefined) return [word];
+  if (flag.value === undefined) return [`--${flag.name}`, ...(rest === '' ? [] : withoutLetters(`-${rest}`, flags))];
+  return [`--${flag.name}${rest === '' ? '' : `=${rest.replace(/^=/, '')}`}`];
 }
 
 /** Returns the configuration that a command line of the controller names. Flags that are unknown here are left out. */
@@ -291,20 +303,17 @@ function configFlags(argv: Arguments, command: Pick<Command, 'flags' | 'forms'>)
   const paths = allKeys().map(({ path }) => path);
   const known = [...commonFlagsOf(command), ...command.flags];
   const others = [...known.map(({ name }) => name), 'help', 'version'];
-  // yargs gives the value of a flag that it knows under both names.
-  const lettered = [...COMMON_FLAGS, ...command.flags, { name: 'help', letter: 'h' }];
-  const isLetterOf = (name: string) => lettered.some((flag) => flag.letter === name && argv[flag.name] !== undefined);
-  const repeatable = new Set(known.filter(({ isRepeatable }) => isRepeatable).map(({ name }) => name));
+  const lists = allKeys().flatMap(({ path, form }) => (form === 'list' ? [path] : []));
+  const repeatable = new Set([...lists, ...known.flatMap(({ name, isRepeatable }) => (isRepeatable ? [name] : []))]);
   const flags: Record<string, string> = {};
   const problems: string[] = [];
   for (const [name, value] of Object.entries(argv)) {
-    if (name === '_' || name === '$0' || isLetterOf(name) || value === undefined) continue;
+    if (name === '_' || name === '$0' || value === undefined) continue;
     const path = keyOf(name);
-    if (path !== undefined) flags[path] = textOf(value);
-    else if (!others.includes(name)) problems.push(unknownFlag(name, [...paths, ...others]));
+    if (path === undefined && !others.includes(name)) problems.push(unknownFlag(name, [...paths, ...others]));
     else if (Array.isArray(value) && !repeatable.has(name)) {
       problems.push(`--${name}: given ${value.length} times, expected once`);
-    }
+    } else if (path !== undefined) flags[path] = textOf(value);
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
   return flags;

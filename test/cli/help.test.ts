@@ -64,3 +64,25 @@ describe('version', () => {
     expect((await runInProcess(['version', '-o', 'yaml'])).stdout).to.equal('version: dev\n');
   });
 });
+
+describe('a command line', () => {
+  const print = (...words: string[]) => ['config', 'print', ...words];
+  const rows: readonly (readonly [words: string[], code: number, says: RegExp])[] = [
+    [['version', '-ojson'], 0, /^\{\n {2}"version": "dev"\n\}\n$/],
+    [['plan', '-Aoxml'], 3, /--output: got "xml"/],
+    [['plan', '-nshop', '-A'], 3, /got --namespace and --all-namespaces/],
+    [['version', '--color', 'blue'], 3, /--color: got "blue", expected one of auto, always, never\n$/],
+    [print('--images.fallbackAfter', '-1s'), 3, /images\.fallbackAfter: got "-1s", expected a duration/],
+    [print('policies', '--policies', '- name: a\n  schedulable: [arm64]'), 0, /"schedulable":\["arm64"\]/],
+    [print('loops', '--loops', 'nodes', '--loops', 'pods'), 0, /\["nodes","pods"\]/],
+    [print('--registries.caFile', 'a', '--registries.caFile', 'b'), 3, /--registries\.caFile: given 2 times/],
+    [['clean', '--dry-run', '-5'], 3, /--dry-run: got "-5", expected true, false or no value/],
+  ];
+  for (const [words, code, says] of rows) {
+    it(`is read as that of kubectl, and a mistake in it is named: ${words.join(' ')}`, async () => {
+      const found = await runInProcess(words);
+      expect(found.code).to.equal(code);
+      expect(found.stdout + found.stderr).to.match(says);
+    });
+  }
+});
