@@ -82,12 +82,10 @@ export const architecture = z
   })
   .meta({ enum: ARCHITECTURES });
 
-/** A list of architectures. */
 export function architectures(description: string) {
   return leaf(z.array(architecture).default([]), description, 'a list of architectures, such as amd64,arm64');
 }
 
-/** A map from architectures to weights. */
 export function weights(description: string) {
   return leaf(
     z.record(architecture, z.int().min(1).max(100)).default({}),

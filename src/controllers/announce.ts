@@ -16,7 +16,6 @@ const REPORT_AGAIN_MS = 30 * 60_000;
 
 const MOST_REMEMBERED = 32;
 
-/** Creates an announcer over the recorder of Events. */
 export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock) {
   return {
     /**

@@ -80,7 +80,6 @@ export function createScanner({ tokens, depth }: Structure): Scanner {
   };
 }
 
-/** The limits for the bodies of requests. */
 export type BodyLimits = Structure & {
   /** Bytes of one body. */
   readonly size: number;

@@ -207,7 +207,6 @@ function counted(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** Returns a problem if there is one. */
 export function when(isWrong: boolean, problem: string, advice: string): StatusProblem[] {
   return isWrong ? [{ problem, do: advice }] : [];
 }

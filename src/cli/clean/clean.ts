@@ -45,7 +45,6 @@ import { counted, paragraphs, table, titled, valueText } from '../output.ts';
 import { createPaint, type Tone } from '../paint.ts';
 import { readNodePools } from '../survey/survey.ts';
 
-/** The flags of `clean`. */
 export type CleanFlags = {
   readonly yes: boolean;
   readonly dryRun: boolean;

@@ -29,7 +29,6 @@ export type AdmissionKnowledge = Omit<Knowledge, 'waitedMs' | 'mayHold'> & {
   readonly withdrawn: readonly PlacedPart[];
 };
 
-/** What is reviewed. */
 export type ReviewedObject = {
   /** The object as the API server sent it, with every field. */
   readonly object: JsonObject;
