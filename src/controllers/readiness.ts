@@ -3,6 +3,7 @@ import { cut } from '../kit/cut.ts';
 import { inTurns, type Turns } from '../kit/fairness/event-loop.ts';
 import { isArchitecture } from '../kit/platform.ts';
 import type { Store } from '../kube/watch/collection.ts';
+import type { ReadinessSamples } from '../observability/metrics.ts';
 import { settingsFor, skipDaemonSet } from '../placement/eligibility.ts';
 import { onlySchedulable } from '../placement/images.ts';
 import { architecturesOf, type Node, nodeArchitecture } from '../placement/nodes/node.ts';
@@ -12,32 +13,10 @@ import type { DaemonSet } from '../placement/objects/daemonset.ts';
 import type { Namespace } from '../placement/objects/namespace.ts';
 import type { Pod } from '../placement/objects/pod.ts';
 import { createPins } from '../placement/readiness/places.ts';
-import type { ReadinessState } from '../placement/readiness/readiness-states.ts';
 import { assessSubject, verdictOf } from '../placement/readiness/target-verdict.ts';
 import type { Settings } from '../placement/settings.ts';
 import { readPodSubject } from '../placement/subject.ts';
 import { type ImageSource, NEVER } from './image-source.ts';
-
-/** The pods of a namespace that are in a state for a target, by what they run on now. */
-export type ReadinessCount = {
-  readonly target: string;
-  /** `other`: all that are not among the largest. */
-  readonly namespace: string;
-  /** As in `report`; what is missing there is blocked here. */
-  readonly state: Exclude<ReadinessState, 'missing'>;
-  /** The architecture of their nodes; `none` before they have one. */
-  readonly architecture: string;
-  readonly pods: number;
-  /** Cores. */
-  readonly cpu: number;
-  /** Bytes. */
-  readonly memory: number;
-};
-
-/** The requested cores of the pods that an image blocks for a target, alone or with others. */
-type BlockedCores = { readonly target: string; readonly image: string; readonly cpu: number };
-
-export type ReadinessCounts = { readonly pods: readonly ReadinessCount[]; readonly images: readonly BlockedCores[] };
 
 /** Namespaces and images are as many as tenants like, and each is a series. */
 const MOST_NAMESPACES = 100;
@@ -68,9 +47,9 @@ type PodGroup = { readonly example: Pod; readonly byArchitecture: Map<string, nu
  * Creates what counts how far the cluster's pods are for each target, by the rules of `report`. It goes by memory alone: it looks nothing
  * up, and counts again at most every 15 seconds.
  */
-export function createReadiness(options: ReadinessOptions): (turns: Turns) => Promise<ReadinessCounts> {
+export function createReadiness(options: ReadinessOptions): (turns: Turns) => Promise<ReadinessSamples> {
   const { monotonic } = options.clock;
-  let last: Promise<ReadinessCounts> | undefined;
+  let last: Promise<ReadinessSamples> | undefined;
   let goodUntil = Number.NEGATIVE_INFINITY;
   return (turns) => {
     const now = monotonic();
@@ -83,7 +62,7 @@ export function createReadiness(options: ReadinessOptions): (turns: Turns) => Pr
   };
 }
 
-async function count(options: ReadinessOptions, turns: Turns): Promise<ReadinessCounts> {
+async function count(options: ReadinessOptions, turns: Turns): Promise<ReadinessSamples> {
   const { pods, nodes, settings } = options;
   const groups = new Map<string, PodGroup[]>();
   await inTurns(turns, pods.values(), (pod) => collect(groups, pod, nodes));
@@ -92,7 +71,7 @@ async function count(options: ReadinessOptions, turns: Turns): Promise<Readiness
   const judge = createJudge(options, targets, [...new Set([...own, ...targets])].sort());
   const all = [...groups.values()].flat();
   const largest = largestNamespaces(all);
-  const counts = new Map<string, { -readonly [K in keyof ReadinessCount]: ReadinessCount[K] }>();
+  const counts = new Map<string, ReadinessSamples['pods'][number] & { pods: number; cpu: number; memory: number }>();
   const blocked = new Map<string, { target: string; image: string; cpu: number }>();
   await inTurns(turns, all, ({ example, byArchitecture }) => {
     const namespace = largest.has(example.namespace) ? example.namespace : 'other';
@@ -188,7 +167,7 @@ function createJudge(
   clusterArchitectures: readonly string[],
 ) {
   const pinsOf = createPins([...nodes.values()], settings());
-  return (pod: Pod): { target: string; state: ReadinessCount['state']; images: readonly string[] }[] => {
+  return (pod: Pod): { target: string; state: string; images: readonly string[] }[] => {
     const namespace = namespaces.get(pod.namespace);
     if (namespace === undefined) return [];
     const own = settingsFor(settings(), { namespace, labels: pod.labels });

@@ -54,13 +54,11 @@ export type Observed = { readonly [Gauge in keyof typeof MEASURED]: Measured<(ty
   readonly readiness: () => Promise<ReadinessSamples>;
 };
 
-/** How far the pods are for each target architecture, and which images block most. */
-type ReadinessSamples = {
-  readonly pods: readonly (Record<(typeof READINESS_LABELS)[number], string> & {
-    readonly pods: number;
-    readonly cpu: number;
-    readonly memory: number;
-  })[];
+/** How far the pods are for each target architecture, in cores and bytes, and the images that block most cores. */
+export type ReadinessSamples = {
+  readonly pods: readonly Readonly<
+    Record<(typeof READINESS_LABELS)[number], string> & Record<'pods' | 'cpu' | 'memory', number>
+  >[];
   readonly images: readonly { readonly target: string; readonly image: string; readonly cpu: number }[];
 };
 

@@ -1,9 +1,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createReadiness, type ReadinessCount } from '../../src/controllers/readiness.ts';
+import { createReadiness } from '../../src/controllers/readiness.ts';
 import { createTurns } from '../../src/kit/fairness/event-loop.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { createStore, type Store } from '../../src/kube/watch/collection.ts';
+import type { ReadinessSamples } from '../../src/observability/metrics.ts';
 import { decide } from '../../src/placement/decide.ts';
 import { type DaemonSet, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { type Namespace, readNamespace } from '../../src/placement/objects/namespace.ts';
@@ -88,7 +89,7 @@ const workloads: fc.Arbitrary<Workload> = fc
   })
   .map(({ nodes, ...workload }) => ({ ...workload, on: nodes.slice(0, workload.replicas) }));
 
-const sumOf = (counts: readonly ReadinessCount[], target: string, namespace: string, state: string) => {
+const sumOf = (counts: ReadinessSamples['pods'], target: string, namespace: string, state: string) => {
   const found = counts.filter((each) => each.target === target && each.namespace === namespace && each.state === state);
   return [
     found.reduce((sum, each) => sum + each.pods, 0),
