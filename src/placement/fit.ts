@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
-import { type Node, nodeArchitecture, readTaint } from './nodes/node.ts';
+import { type Node, readTaint } from './nodes/node.ts';
 import { type Taint, tolerates } from './patch/tolerations.ts';
 
 /**
@@ -17,17 +17,6 @@ export type Demands = {
 
 type Term = { readonly expressions: readonly NodeRequirement[]; readonly fields: readonly NodeRequirement[] };
 type NodeRequirement = { readonly key: string; readonly operator: string; readonly values: readonly string[] };
-
-/** Nodes that look the same to the pod: they have the same architecture, taints and relevant labels. */
-export type NodeGroup = {
-  readonly architecture: string | undefined;
-  readonly names: readonly string[];
-  readonly unschedulable: boolean;
-  /** The taints that keep pods away: `NoSchedule` and `NoExecute`. */
-  readonly taints: readonly Taint[];
-  /** The labels that the pod's node selector or affinity mentions. */
-  readonly labels: Readonly<Record<string, string>>;
-};
 
 /** A reason why a pod cannot go to a node. */
 export type Obstacle =
@@ -114,39 +103,8 @@ export function obstacleText(obstacle: Obstacle): string {
   }
 }
 
-/** Groups the nodes by architecture and by everything else that matters to this pod; sorted by architecture and name. */
-export function groupNodes(
-  nodes: readonly Node[],
-  demands: Demands,
-): { readonly group: NodeGroup; readonly example: Node }[] {
-  const terms = demands.terms ?? [];
-  const keys = new Set([
-    ...Object.keys(demands.nodeSelector),
-    ...terms.flatMap(({ expressions }) => expressions.map(({ key }) => key)),
-  ]);
-  const singled = new Set(terms.flatMap(({ fields }) => fields.flatMap(({ values }) => values)));
-  if (demands.nodeName !== undefined) singled.add(demands.nodeName);
-  const groups = new Map<string, { group: NodeGroup & { names: string[] }; example: Node }>();
-  const byName = [...nodes].sort((one, other) => (one.name < other.name ? -1 : 1));
-  for (const node of byName) {
-    const architecture = nodeArchitecture(node);
-    const taints = repellingTaints(node);
-    const labels = Object.fromEntries(
-      Object.entries(node.labels)
-        .filter(([key]) => keys.has(key))
-        .sort(),
-    );
-    const { unschedulable, name } = node;
-    const id = JSON.stringify([architecture ?? '', unschedulable, taints, labels, singled.has(name) && name]);
-    const known = groups.get(id);
-    if (known) known.group.names.push(name);
-    else groups.set(id, { group: { architecture, names: [name], unschedulable, taints, labels }, example: node });
-  }
-  const order = ({ group }: { group: NodeGroup }) => `${group.architecture ?? '~'} ${group.names[0]}`;
-  return [...groups.values()].sort((one, other) => (order(one) < order(other) ? -1 : 1));
-}
-
-function repellingTaints(node: Pick<Node, 'taints'>): Taint[] {
+/** Returns the taints of a node that keep pods away: `NoSchedule` and `NoExecute`. */
+export function repellingTaints(node: Pick<Node, 'taints'>): Taint[] {
   return (node.taints ?? []).map(readTaint).filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute');
 }
 

@@ -2,7 +2,7 @@ import type { Platform } from '../../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
 import { type Decision, decide, type Knowledge, whatNames } from '../../placement/decide.ts';
 import { isSystemPod, type SkipReason, settingsFor, skipFacts } from '../../placement/eligibility.ts';
-import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../../placement/fit.ts';
+import { type Demands, obstaclesTo, obstacleText } from '../../placement/fit.ts';
 import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } from '../../placement/images.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
@@ -31,6 +31,7 @@ import type {
   WithoutAnswer,
 } from './explanation.ts';
 import type { ExplainedDecision, ExplainInput, Findings } from './input.ts';
+import { groupNodes } from './node-groups.ts';
 import { isIn, verdictOf } from './verdict.ts';
 
 /** Returns the images that must be looked up in registries before {@link explainPlacement}. */
@@ -216,8 +217,7 @@ function nodesOf({ nodes = [] }: ExplainInput, demands: Demands, placed: Demands
     if (common === undefined || architecture === undefined) return undefined;
     return common.includes(architecture) ? isSure || undefined : false;
   };
-  return groupNodes(nodes, placed).map(({ group, example }) => {
-    const { architecture, taints, ...seen } = group;
+  return groupNodes(nodes, placed).map(({ architecture, taints, example, ...seen }) => {
     const reasons = obstaclesTo(demands, example).map(obstacleText);
     const left = obstaclesTo(placed, example);
     const runs = runsOn(architecture);
