@@ -195,6 +195,8 @@ type CachedFailure = {
   readonly attempts: number;
   /** The key of the place whose first answer ends the wait. */
   readonly waitsFor: string | undefined;
+  /** Whether it is so old that the retry which runs must end before anything is said of the image. */
+  readonly isDoubtful?: true;
 };
 
 export type FailuresOptions = {
@@ -294,6 +296,11 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions) {
     forgive(key: string): void {
       const failure = failures.get(key);
       if (failure !== undefined) failures.set(key, { ...failure, retryAt: now() });
+    },
+    /** Makes a failure doubtful until the next one. */
+    doubt(key: string): void {
+      const failure = failures.get(key);
+      if (failure !== undefined) failures.set(key, { ...failure, isDoubtful: true });
     },
     keys: (): string[] => [...failures.keys()],
     /** Returns the images that wait for the first answer of a place, without those that are due: they are asked for already. */

@@ -58,6 +58,12 @@ export type Look =
       readonly retryInMs: number;
     };
 
+/**
+ * Milliseconds for which nobody asked for an image whose retry was due: then its failure says nothing about now, and the image counts as
+ * pending until the retry has ended. Where a tag's last platforms are known, they are used for longer.
+ */
+const [IDLE, IDLE_STALE] = [90_000, 300_000];
+
 /** A registry's line: the milliseconds until all who wait there had their turn. */
 type Line = { readonly registry: string; readonly inMs: number };
 
@@ -196,10 +202,18 @@ function look(resolver: ResolverState, image: string, access: Access, mayStart: 
   // Read once. Otherwise a retry that becomes due in between would be neither started nor planned by the caller.
   const at = options.now();
   const isDue = (failure?.retryAt ?? 0) <= at;
-  const isPlanned = !isDue || options.signal.aborted || plan(resolver, image, question, key, mayStart);
+  let isStarted = false;
+  const may = (): boolean => {
+    isStarted = mayStart();
+    return isStarted;
+  };
+  const isPlanned = !isDue || options.signal.aborted || plan(resolver, image, question, key, may);
   if (failure === undefined) return pending(resolver, question, isPlanned);
   // What was known stays valid until a revalidation succeeds.
   const stale = knowledge.last(question);
+  const isIdle = at - failure.retryAt >= (stale === undefined ? IDLE : IDLE_STALE);
+  if (isStarted && isPlanned && isIdle) failures.doubt(key);
+  if (failures.get(key)?.isDoubtful) return pending(resolver, question, isPlanned);
   if (stale !== undefined) {
     options.telemetry?.cached?.('stale');
     return { ...knownAs(stale), isStale: true };

@@ -339,6 +339,38 @@ describe('the resolver', () => {
       expect(asked()).to.have.length(1);
     });
 
+    it('and says nothing of an image that nobody asked for lately before its retry has ended', async () => {
+      for (const [what, idleMs] of [
+        ['unknown', 90_000],
+        ['stale', 300_000],
+      ] as const) {
+        const look = (mayStart?: () => boolean) => harness.resolver.look(image(`${what}:v1`), ANYONE, mayStart);
+        const path = `/v2/${what}/manifests/v1`;
+        if (what === 'stale') {
+          server.put(what, 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+          await resolve('stale:v1');
+          harness.advance(600_000);
+        }
+        server.on(path, reply(404));
+        await failure(`${what}:v1`);
+        const before = what === 'stale' ? 'known' : 'failed';
+        expect(look().kind, what).to.equal(before);
+        harness.advance(30_000 + idleMs);
+        expect(look(() => false).kind, what).to.equal(before);
+        const again = harness.settled();
+        expect(look(), what).to.deep.equal({ kind: 'pending', isPlanned: true });
+        expect(look().kind, what).to.equal('pending');
+        await again;
+        expect(look(), what).to.include(what === 'stale' ? { isStale: true } : { sinceMs: 30_000 + idleMs });
+        harness.advance(600_000);
+        server.put(what, 'manifests', indexOf('linux/arm64'), { tag: 'v1' });
+        const mended = harness.settled();
+        expect(look().kind, what).to.equal('pending');
+        await mended;
+        expect(platformNames(known(`${what}:v1`)?.platforms), what).to.deep.equal(['linux/arm64']);
+      }
+    });
+
     it('of a deleted tag, and continues to use HEAD', async () => {
       putIndex('linux/amd64');
       await resolve('app:v1');
