@@ -16,6 +16,7 @@ import { lacking, tolerationText } from '../../placement/patch/tolerations.ts';
 import { onlyObserves, usesTaints, wantedTolerations } from '../../placement/placing.ts';
 import { contradictionOf, decisionNote, heldNote, skipNote, withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
+import type { nextNode } from './next-node.ts';
 
 /** A pod, or the template of a DaemonSet, with the decision about it. */
 export type WorkloadSubject = {
@@ -31,8 +32,8 @@ export type WorkloadSubject = {
   readonly asked: Asked | undefined;
   /** What the taints do to its topology spread; absent if nothing. */
   readonly spread?: string | undefined;
-  /** Whether no node that runs it takes another one; absent: it is on a right node, or one takes it. */
-  readonly isTakenByNone?: boolean;
+  /** Where another one would go, if that is not a right node; absent: it would go to one, or is on one. */
+  readonly next?: ReturnType<typeof nextNode>;
 };
 
 /** What is true of the cluster for every subject. */
@@ -183,7 +184,7 @@ function whyNoNode(subject: WorkloadSubject, { architectures, allTainted }: Clus
       if (decision.followsCluster || decision.unknown.length > 0) return undefined;
       const there = decision.architectures.filter((name) => architectures?.includes(name) ?? true);
       if (there.length === 0 || contradictionOf(decision, asked, settings) !== undefined) return whatItRunsOn(subject);
-      if (subject.isTakenByNone === true) return `${whatItRunsOn(subject)}, and those nodes do not take it`;
+      if (subject.next === 'nowhere') return `${whatItRunsOn(subject)}, and those nodes do not take it`;
       const isAskedFor = asked === undefined || there.some((name) => asked.architectures.includes(name));
       return isAskedFor ? undefined : `requires ${asked.text}, and no node of the cluster has that`;
     }

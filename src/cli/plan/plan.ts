@@ -16,6 +16,7 @@ import { type Context, EXIT } from '../../app/surroundings.ts';
 import { absentNotes } from '../../config/absent.ts';
 import { toSettings } from '../../config/settings.ts';
 import type { Scope, Watches } from '../../controllers/watches.ts';
+import { isSame } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { DEFAULT_NAMESPACE } from '../../names.ts';
@@ -24,7 +25,7 @@ import { skipFacts } from '../../placement/eligibility.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { POOL_PAGE, taintsNodes } from '../../placement/nodes/pools.ts';
 import type { NamedObject } from '../../placement/objects/kinds.ts';
-import { type Requirement, withAffinity } from '../../placement/patch/affinity.ts';
+import { withAffinity } from '../../placement/patch/affinity.ts';
 import { onlyObserves, placingFor, usesAffinity } from '../../placement/placing.ts';
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -76,8 +77,8 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     const { headings, uses, ...summary } = summarise(fromImages);
     const pools = isWhole ? await readPoolProblems(client, settings, note, given.signal) : [];
     const absent = absentNotes(config, watches.nodes.store.values());
-    const stuck = new Set<string>();
-    const subjects = subjectsOf(decided, specs, settings, stuck);
+    const subjects = [...subjectsOf(decided, specs, settings)];
+    const stuck = new Set(subjects.flatMap(({ next, workload }) => (next === undefined ? [] : nameOf(workload))));
     const workloads = overviewOf(subjects, surroundingsOf(watches, settings, knowsNodes));
     const newPods = newPodsOf(decided, specs, context.installation?.namespace);
     const result: Plan = { changes, ...summary, workloads, refused, pools: pools ?? [], newPods };
@@ -114,12 +115,11 @@ async function maySeeNodes(client: ApiClient, { note, signal }: Context): Promis
   return asked !== undefined;
 }
 
-/** Returns pods and templates with the decisions about them; a daemon pod follows its template. `stuck`: gets who would stay on wrong nodes. */
+/** Returns pods and templates with the decisions about them; a daemon pod follows its template. */
 function* subjectsOf(
   { watches, fromImages: { pods, daemonSets: templates } }: DecidedAll,
   specs: PodSpecs,
   all: Settings,
-  stuck: Set<string>,
 ): Generator<WorkloadSubject> {
   const nodes = [...watches.nodes.store.values()];
   const tainted = taintedArchitectures(nodes, all);
@@ -140,9 +140,7 @@ function* subjectsOf(
       spread: spreadNote(specs.get(pod.uid)?.spread ?? [], pod, decision, settings, tainted),
     };
     const isWrong = decision.kind === 'place' && !isDaemonPod && isOnWrongNode(subject);
-    const next = isWrong && nextNode(pod, decision.architectures, settings, nodes);
-    if (next) stuck.add(nameOf(subject.workload));
-    yield next === 'nowhere' ? { ...subject, isTakenByNone: true } : subject;
+    yield isWrong ? { ...subject, next: nextNode(pod, decision.architectures, settings, nodes) } : subject;
   }
   for (const [key, { decision, settings }] of templates) {
     const [namespace = '', name = ''] = key.split('/');
@@ -240,17 +238,13 @@ function newPodsOf(
     if (spec === false || [ownNamespace, 'kube-node-lease'].includes(namespace.name)) continue;
     const required = placingFor(decision, readPodSubject(pod, namespace, settings)).affinity?.required ?? [];
     const has = pod.written?.architectures;
-    const isOurs = has !== undefined && required.some(({ values }) => isSame(values, has));
+    const isOurs = has !== undefined && required.some(({ values }) => isSame([...values].sort(), [...has].sort()));
     if (isOurs || (has === undefined && withAffinity(spec, { required, preferred: [] }) === undefined)) continue;
     if (required.length === 0) continue;
     const workload = workloadOf(pod);
     found.set(JSON.stringify([workload, required]), { ...workload, requires: required });
   }
   return [...found.values()].sort(byName);
-}
-
-function isSame(values: Requirement['values'], others: readonly string[]): boolean {
-  return [...values].sort().join() === [...others].sort().join();
 }
 
 /**

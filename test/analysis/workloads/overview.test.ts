@@ -86,7 +86,7 @@ describe('the overview of workloads', () => {
     ['is not in the mode affinity', [on('arm64', skip('ignored'), mode('affinity'))], { pendingAtRestart: 0 }],
     ['would be if it asks for another', [on('amd64', ON_AMD, asks('arm64'))], { ...AFTER, limited: ['amd64'] }],
     ['is Pending if it asks for another', [subject(ON_AMD, asks('arm64'))], { pendingAtRestart: 0, pendingNow: 1 }],
-    ['would be if no node takes another', [on('arm64', ON_AMD, { isTakenByNone: true })], { ...AFTER, onWrongNode: 1 }],
+    ['would be if no node takes another', [on('arm64', ON_AMD, { next: 'nowhere' })], { ...AFTER, onWrongNode: 1 }],
     ['would be if it asks for what is not here', [on('amd64', OTHERS, asks('s390x'))], { pendingAtRestart: 1 }],
     ['would not if it asks for what they have', [on('arm64', place(['amd64', 'arm64']), asks('arm64'))], NEVER],
     ['not in observe', [on('amd64', ON_AMD, { ...OBSERVE, ...asks('arm64') }), on('amd64', APART, OBSERVE)], NEVER],
