@@ -81,7 +81,7 @@ export function readStatus(configMap: JsonObject): (LeaderStatus & WrittenStatus
       oldest: (listAt(waiting, 'oldest') ?? []).slice(0, MOST.waiting).map((pod) => ({
         namespace: textAt(pod, 'namespace', MOST.name),
         name: textAt(pod, 'name', MOST.name),
-        since: timeAt(pod, 'since', at),
+        since: timeAt(pod, 'since') ?? at,
         gated: pod.gated === true,
         reason: textAt(pod, 'reason'),
         outlook: textAt(pod, 'outlook'),
@@ -97,18 +97,16 @@ export function readStatus(configMap: JsonObject): (LeaderStatus & WrittenStatus
 }
 
 function readPublication(published: JsonObject): Publication {
-  const written = stringAt(published, 'written') ?? '';
-  const problem = textAt(published, 'problem');
   return {
     images: numberAt(published, 'images') ?? 0,
-    written: TIME.test(written) ? written : undefined,
-    problem: problem === '' ? undefined : problem,
+    written: timeAt(published, 'written'),
+    problem: textAt(published, 'problem') || undefined,
   };
 }
 
-function timeAt(object: JsonObject, field: string, otherwise: string): string {
+function timeAt(object: JsonObject, field: string): string | undefined {
   const time = stringAt(object, field) ?? '';
-  return TIME.test(time) ? time : otherwise;
+  return TIME.test(time) ? time : undefined;
 }
 
 function textAt(object: JsonObject, field: string, most: number = MOST.bytes): string {
