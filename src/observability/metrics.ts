@@ -146,9 +146,6 @@ export function createMetrics(version: string, now: () => number) {
   };
 }
 
-/** The metrics as Prometheus knows them. */
-type Series = ReturnType<typeof createSeries>;
-
 function createSeries() {
   const registry = new Registry();
   const defined: MetricDefinition[] = [];
@@ -248,7 +245,10 @@ function numberOf(sample: Sample): number {
   return sample === undefined ? Number.NaN : Number(sample);
 }
 
-async function render(series: Series, observed: Observed): Promise<{ contentType: string; text: string }> {
+async function render(
+  series: ReturnType<typeof createSeries>,
+  observed: Observed,
+): Promise<{ contentType: string; text: string }> {
   const { readiness, ...measures } = observed;
   for (const [key, measure] of Object.entries(measures)) {
     const value = await measure();

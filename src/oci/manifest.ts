@@ -37,14 +37,12 @@ export type StatedPlatform = {
   readonly hasFeatures: boolean;
 };
 
-/** What an entry of an index refers to, by its media type; `untyped`: it has none. */
-type EntryKind = 'image' | 'index' | 'schema1' | 'untyped' | 'other';
-
 /** An entry of an index. selection.ts decides which of them count. */
 export type IndexEntry = {
   /** Absent: the entry names no digest that can be verified. */
   readonly digest?: string;
-  readonly kind: EntryKind;
+  /** What it refers to, by its media type; `untyped`: it has none. */
+  readonly kind: 'image' | 'index' | 'schema1' | 'untyped' | 'other';
   readonly mediaType: string;
   /** Whether it is an attestation of BuildKit, whatever its platform says. */
   readonly isAttestation: boolean;

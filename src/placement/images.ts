@@ -75,9 +75,6 @@ export function narrow(
   }));
 }
 
-/** The answer that is possible without a registry; undefined: a registry must be asked. */
-type LocalAnswer = 'not-asked' | readonly string[] | undefined;
-
 /** Returns how one image of a pod narrows its architectures. Calls `answerOf` only if a registry is needed. */
 export function narrowingOf(
   image: PodImage,
@@ -131,7 +128,7 @@ export function answerLocally(
   image: { readonly image: string; readonly pullPolicy: string },
   names: readonly string[],
   settings: Pick<Settings, 'overrides'>,
-): LocalAnswer {
+): 'not-asked' | readonly string[] | undefined {
   if (image.pullPolicy === 'Never') return 'not-asked';
   const override = settings.overrides.find(
     ({ pattern }) => matchesGlob(pattern, image.image) || names.some((name) => matchesGlob(pattern, name)),

@@ -71,9 +71,6 @@ type CleanRun = {
   pools: readonly TaintingPool[];
 };
 
-/** An archaware controller because of which `clean` refuses to work. */
-type Refusal = { readonly item: Item; readonly reason: string };
-
 /** How long a replica may take to end. The manifests give it half a minute. */
 const FAREWELL_MS = 60_000;
 /** How long a Lease is watched before the user is asked. A live holder renews it every two seconds. */
@@ -267,7 +264,7 @@ async function refusals(
   { context, search }: CleanRun,
   { deployment, lease }: OwnController,
   atMostMs: number,
-): Promise<Refusal[]> {
+): Promise<{ readonly item: Item; readonly reason: string }[]> {
   const { client, installation, signal } = search;
   const refusal = (kind: string, { namespace, name }: { namespace: string; name: string }, why: string) => ({
     item: { kind, namespace, name },

@@ -20,15 +20,13 @@ export type PatientWaiting = {
 
 type PatienceOptions = {
   readonly clock: Clock;
-  readonly limit: LookupLimit;
+  /** The time in which all lookups may be tried again, or wait in a registry's line. */
+  readonly limit: ReturnType<typeof createLimit>;
   readonly onWait: (waiting: PatientWaiting) => void;
   /** Counts the lookups that have ended, and all that were asked for. */
   readonly counts: { done: number; total: number };
   readonly signal: AbortSignal;
 };
-
-/** The time in which all lookups may be tried again, or wait in a registry's line. */
-type LookupLimit = ReturnType<typeof createLimit>;
 
 /** Milliseconds, where nobody named a limit: longer only as long as images become known, as where a registry limits requests. */
 const USUAL = 120_000;

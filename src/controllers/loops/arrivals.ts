@@ -11,9 +11,6 @@ import type { PodController } from '../pod/controller.ts';
 import type { Watches } from '../watches.ts';
 import type { WrongNodes } from '../wrong-node/controller.ts';
 
-/** The architectures and taints of all nodes together, for the length of a term. */
-type Cluster = ReturnType<typeof createCluster>;
-
 /** Starts without nodes. `onChange` is called when an architecture joined or left, which may be long after its nodes did. */
 export function createCluster(witnesses: Watches['witnesses'], clock: Pick<Clock, 'after'>, onChange: () => void) {
   const taints = createTally(taintKinds);
@@ -61,7 +58,7 @@ export type Arrivals = {
   readonly daemonSet: DaemonSetController;
   readonly queues: { readonly [kind in 'pod' | 'daemonSet' | 'node']: Controller };
   readonly forEach: Queues['forEach'];
-  readonly cluster: Pick<Cluster, 'changed'>;
+  readonly cluster: Pick<ReturnType<typeof createCluster>, 'changed'>;
   /** Gets each change of a node, for Events. */
   readonly onNode: ((change: Pick<StoreChange<Node>, 'now' | 'before'>) => void) | undefined;
   readonly wrongNodes: WrongNodes | undefined;

@@ -45,17 +45,14 @@ type WrongNodeOptions = Pick<
   readonly onWrongNode: (reason: WrongReason, action: WrongNodeAction) => void;
 };
 
-/** A pod on a wrong node: what the metric has counted for it, and how often its eviction was blocked. */
-type Found = { readonly uid: string; readonly counted: Set<string>; blocked: number };
-
 /** What the wrong-node controller works with and knows. */
 export type WrongNodeParts = WrongNodeOptions & {
   readonly announcer: Announcer;
   readonly records: ReturnType<typeof createRecords>;
   readonly limits: ReturnType<typeof createEvictionLimits>;
   readonly waiting: ReturnType<typeof createWaiting>;
-  /** The pods that were found on wrong nodes. */
-  readonly found: Map<string, Found>;
+  /** The pods on wrong nodes: what the metric has counted for each, and how often its eviction was blocked. */
+  readonly found: Map<string, { readonly uid: string; readonly counted: Set<string>; blocked: number }>;
   /** The pods with a broken container: few, and so no scan of all pods is needed. */
   readonly broken: Set<string>;
 };

@@ -141,9 +141,6 @@ function stringField(entry: JsonObject, name: string, at: string): string {
   return value;
 }
 
-/** A value that a credential store keeps under a registry's pattern. */
-type Keyed = { readonly pattern: string };
-
 type Key = { readonly key: string; readonly labels: readonly string[]; readonly port: string; readonly path: string };
 
 /**
@@ -152,7 +149,7 @@ type Key = { readonly key: string; readonly labels: readonly string[]; readonly 
  *
  * @param name normalised, without tag and digest: `docker.io/library/nginx`
  */
-export function matchCredentials<T extends Keyed>(entries: readonly T[], name: string): T[] {
+export function matchCredentials<T extends { readonly pattern: string }>(entries: readonly T[], name: string): T[] {
   const parsed = entries.flatMap((entry) => {
     const key = parseKey(entry.pattern);
     return key ? { entry, key } : [];

@@ -99,7 +99,7 @@ export function admitPod(
     return patched(sent, gated(sent, false), 'patched');
   }
   const { settings } = subject;
-  const answer = (verdict: VerdictLabel, placing: PlacementIntent, isGated = false) => {
+  const answer = (verdict: 'placed' | 'open' | 'waiting' | 'held', placing: PlacementIntent, isGated = false) => {
     const after = gated(placed(sent, placing, settings.taints.key), isGated);
     const labelled = isLabelled ? put(after, ['metadata', 'labels', VERDICT_LABEL], verdict) : after;
     return patched(sent, labelled, isGated ? 'gated' : 'patched');
@@ -128,8 +128,6 @@ export function admitPod(
       return decision satisfies never;
   }
 }
-
-type VerdictLabel = 'placed' | 'open' | 'waiting' | 'held';
 
 const NOTHING: PlacementIntent = { tolerations: [], affinity: undefined };
 
