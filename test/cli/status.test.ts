@@ -103,6 +103,7 @@ describe('status', () => {
       /because the controller runs outside of the cluster; give its configuration/,
     );
     expect(line(finished, 'problems')).to.match(/^none found; \d lines could not be read$/);
+    expect(at((await asJson()).result, 'webhook', 'state')).to.equal('unknown');
     const given = await runInProcess(['status', '--kubeconfig', product.cluster.kubeconfig, '--config', '-'], {
       input: 'placement: {mode: observe}',
       clock: product.clock,

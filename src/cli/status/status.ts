@@ -209,7 +209,7 @@ export function statusOf(facts: Facts, problems: readonly StatusProblem[]) {
           },
     pools: readValue(pools) ?? null,
     ...publishedOf(facts),
-    webhook,
+    webhook: webhook.state === 'off' && isGuess(facts) ? { ...webhook, state: 'unknown' } : webhook,
     problems,
   };
 }
