@@ -59,7 +59,7 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
     paths.saw(configuration);
     const path = paths.wanted();
     reportPath(path === undefined ? NO_PATH : undefined, PATIENCE_FOR_PATH);
-    if (!mayWrite()) return report(undefined);
+    if (!mayWrite()) return;
     if (configuration === undefined) return report(NO_CONFIGURATION);
     const serving = source.current();
     const ca = serving?.ca;

@@ -193,6 +193,14 @@ describe('the configuration of the webhook', () => {
     expect(await bundle()).to.equal(one);
   });
 
+  it('is not said to be right by a replica that no longer leads, as at its end', async () => {
+    let leads = true;
+    await keep(one, { mayWrite: () => leads });
+    leads = false;
+    await world.pass(5000);
+    expect(problems).to.have.length(1);
+  });
+
   it('is written by the leader only', async () => {
     await create();
     let leads = false;
