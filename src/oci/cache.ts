@@ -195,7 +195,7 @@ type CachedFailure = {
   readonly attempts: number;
   /** The key of the place whose first answer ends the wait. */
   readonly waitsFor: string | undefined;
-  /** Whether it is so old that the retry which runs must end before anything is said of the image. */
+  /** Whether it is so old, or so much has changed since, that the retry must end before anything is said of the image. */
   readonly isDoubtful?: true;
 };
 
@@ -292,10 +292,10 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions) {
       return failure;
     },
     remove: forget,
-    /** Makes a failed image due now. */
+    /** Makes a failed image due now, because what made it fail has changed. */
     forgive(key: string): void {
       const failure = failures.get(key);
-      if (failure !== undefined) failures.set(key, { ...failure, retryAt: now() });
+      if (failure !== undefined) failures.set(key, { ...failure, retryAt: now(), isDoubtful: true });
     },
     /** Makes a failure doubtful until the next one. */
     doubt(key: string): void {

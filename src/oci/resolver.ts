@@ -202,7 +202,7 @@ function look(resolver: ResolverState, image: string, access: Access, mayStart: 
   // Read once. Otherwise a retry that becomes due in between would be neither started nor planned by the caller.
   const at = options.now();
   const isDue = (failure?.retryAt ?? 0) <= at;
-  let isStarted = false;
+  let isStarted: boolean | undefined;
   const may = (): boolean => {
     isStarted = mayStart();
     return isStarted;
@@ -213,7 +213,7 @@ function look(resolver: ResolverState, image: string, access: Access, mayStart: 
   const stale = knowledge.last(question);
   const isIdle = at - failure.retryAt >= (stale === undefined ? IDLE : IDLE_STALE);
   if (isStarted && isPlanned && isIdle) failures.doubt(key);
-  if (failures.get(key)?.isDoubtful) return pending(resolver, question, isPlanned);
+  if (isStarted !== false && isPlanned && failures.get(key)?.isDoubtful) return pending(resolver, question, true);
   if (stale !== undefined) {
     options.telemetry?.cached?.('stale');
     return { ...knownAs(stale), isStale: true };

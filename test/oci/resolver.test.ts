@@ -371,6 +371,25 @@ describe('the resolver', () => {
       }
     });
 
+    it('and says nothing of an image before its retry has ended if credentials have changed since', async () => {
+      const look = (mayStart?: () => boolean) => harness.resolver.look(image('app:v1'), ANYONE, mayStart);
+      server.on('*', reply(401));
+      await failure('app:v1');
+      harness.advance(20_000);
+      harness.resolver.forgive();
+      expect(look(() => false)).to.include({ kind: 'failed', sinceMs: 20_000 });
+      for (const answer of [reply(401), undefined]) {
+        if (answer === undefined) putIndex('linux/arm64');
+        const settled = harness.settled();
+        expect(look().kind).to.equal('pending');
+        expect(look().kind).to.equal('pending');
+        await settled;
+        const isDenied = answer !== undefined;
+        expect(look()).to.include(isDenied ? { kind: 'failed', sinceMs: 20_000 } : { kind: 'known' });
+        harness.resolver.forgive();
+      }
+    });
+
     it('of a deleted tag, and continues to use HEAD', async () => {
       putIndex('linux/amd64');
       await resolve('app:v1');
