@@ -86,14 +86,6 @@ export function architectures(description: string) {
   return leaf(z.array(architecture).default([]), description, 'a list of architectures, such as amd64,arm64');
 }
 
-export function weights(description: string) {
-  return leaf(
-    z.record(architecture, z.int().min(1).max(100)).default({}),
-    description,
-    'a map from architectures to whole numbers from 1 to 100, such as {arm64: 75, amd64: 25}',
-  );
-}
-
 /** A list of texts, each checked by a pattern. */
 export function texts(pattern: RegExp, fallback: string[], description: string, expected: string) {
   return leaf(z.array(z.string().regex(pattern)).default(fallback), description, expected);

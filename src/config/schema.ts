@@ -13,7 +13,6 @@ import {
   listenAddress,
   selector,
   texts,
-  weights,
   whole,
 } from './leaves.ts';
 
@@ -40,8 +39,10 @@ const decisive = {
     'hold',
     'What happens to a pod whose images have no architecture in common, or, in modes with affinity, not the one that it asks for. reject: admission refuses the pod, if all its images are known.',
   ),
-  preferred: weights(
+  preferred: leaf(
+    z.record(architecture, z.int().min(1).max(100)).default({}),
     'Architectures that the scheduler prefers, with weights from 1 to 100, if the mode includes affinity.',
+    'a map from architectures to whole numbers from 1 to 100, such as {arm64: 75, amd64: 25}',
   ),
   schedulable: architectures('Architectures that pods may be placed on; empty: all.'),
   fallback: architectures(
