@@ -25,9 +25,10 @@ import { comesBack, fitsNowhere, isIn, isOpenUntilPlaced, missingOs } from './ve
 export function advise(input: ExplainInput, explained: WithoutAnswer, evidence: ExplainEvidence): string[] {
   const { state } = explained.pod;
   if (state === 'finished' || state === 'deleting') return [];
+  const statements = evidence.skipped === undefined ? statementProblem(input.workload.template) : [];
   // As long as the known images have nothing in common, an answer about another one changes nothing.
   const images = [
-    ...adviseStatement(input, evidence),
+    ...statements.map((said) => `correct the ${said}`),
     ...adviseHeld(input, explained, evidence),
     ...adviseUnresolved(input, explained),
     ...adviseOtherDaemonSet(input, explained),
@@ -85,10 +86,6 @@ function adviseBound(input: ExplainInput, explained: WithoutAnswer, evidence: Ex
   return explained.tolerations.some(({ stale }) => stale)
     ? [`${again}: a toleration cannot be removed from a pod`]
     : [];
-}
-
-function adviseStatement({ workload }: ExplainInput, { skipped }: ExplainEvidence): string[] {
-  return skipped === undefined ? statementProblem(workload.template).map((said) => `correct the ${said}`) : [];
 }
 
 /** Returns how the pod gets to another node: its successor does only if archaware gives it what it needs. */
