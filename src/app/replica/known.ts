@@ -24,7 +24,6 @@ import { outcomeOf } from './serve-state.ts';
 /** The architectures of the nodes, each with archaware's taint there, or undefined for nodes without it; every pair once. */
 export type TaintedNodes = readonly { readonly architecture: string; readonly taint: Taint | undefined }[];
 
-/** Returns the pairs of architecture and taint. */
 export function taintedNodes(nodes: Iterable<Node>, { taints }: Pick<Settings, 'taints'>): TaintedNodes {
   const pairs = new Map<string, TaintedNodes[number]>();
   for (const node of nodes) {
