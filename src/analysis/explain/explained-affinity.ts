@@ -41,7 +41,7 @@ export function templateIntent(
 }
 
 /** Whether this is a DaemonSet of any API group, or one of its pods. */
-function isAgent({ kind, pod, spec }: ExplainInput['workload']): boolean {
+export function isAgent({ kind, pod, spec }: ExplainInput['workload']): boolean {
   return isDaemonSetOfAnyGroup(kind) || isForOneNode(pod?.owner, spec);
 }
 

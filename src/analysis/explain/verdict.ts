@@ -1,8 +1,9 @@
 import { isoTime, utcTime } from '../../kit/duration.ts';
 import { ARCHITECTURE_GATE, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
-import { skipFacts } from '../../placement/eligibility.ts';
-import { onlyObserves } from '../../placement/placing.ts';
+import { isSystemNamespace, skipFacts } from '../../placement/eligibility.ts';
+import { onlyObserves, usesAffinity } from '../../placement/placing.ts';
 import { few, withinText } from '../../placement/reasons.ts';
+import { isAgent } from './explained-affinity.ts';
 import type {
   ExplainEvidence,
   ExplainedNodes,
@@ -111,7 +112,7 @@ function whyNotAgain(
   architecture: string | undefined,
 ): string | undefined {
   const { decision } = explained;
-  if (decision.kind === 'hold') return `it would be held, because ${heldText(evidence)}`;
+  if (decision.kind === 'hold') return `it would be ${heldWord(input, evidence)}, because ${heldText(evidence)}`;
   if (decision.kind === 'wait') return `it would wait for ${imagesText(explained)}`;
   const never = whyNever(input, explained, evidence);
   if (never !== undefined) return `no node would take it: ${never}`;
@@ -166,7 +167,7 @@ function ofUnbound(input: ExplainInput, explained: WithoutAnswer, evidence: Expl
   if (decision.kind === 'wait') return ofWaiting(input, explained, evidence);
   if (decision.kind === 'hold') {
     if (onlyObserves(settings)) return ['held', `is not held in the mode observe, but ${heldText(evidence)}`];
-    return ['held', `is held, because ${heldText(evidence)}`];
+    return ['held', `is ${isNew ? heldWord(input, evidence) : 'held'}, because ${heldText(evidence)}`];
   }
   const never = whyNever(input, explained, evidence);
   if (never !== undefined) return ['fits-nowhere', `fits no node: ${never}`];
@@ -224,6 +225,14 @@ function whyNever(input: ExplainInput, explained: WithoutAnswer, { clash }: Expl
   const { architectures = [], reason } = explained.decision;
   const isThere = explained.nodes.some(({ architecture = '' }) => architectures.includes(architecture));
   return isThere ? `${reason}, and those nodes do not take it` : `${reason}, and no node has that architecture`;
+}
+
+/** Returns what becomes of a new pod whose images have no architecture in common: the webhook refuses some (placement/admission/pod). */
+function heldWord({ workload, namespace }: ExplainInput, { settings }: ExplainEvidence): string {
+  const mayBeRefused = usesAffinity(settings) && !isAgent(workload) && !isSystemNamespace(namespace.name, settings);
+  return mayBeRefused && settings.noCommonArchitecture === 'reject'
+    ? 'refused when it is created (placement.noCommonArchitecture: reject)'
+    : 'held';
 }
 
 function heldText({ settings }: ExplainEvidence): string {

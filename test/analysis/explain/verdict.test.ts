@@ -24,6 +24,10 @@ const APART = { images: 'amd64 arm64' };
 const WINDOWS = { images: 'windows/amd64', spec: { os: { name: 'windows' } } } as const;
 const GATED = { schedulingGates: [{ name: 'x/y' }] };
 const FILE = { kind: 'Deployment', images: 'arm64' } as const;
+const REJECTING = { settings: { mode: 'both', noCommonArchitecture: 'reject' } } as const;
+const REFUSED = 'refused when it is created (placement.noCommonArchitecture: reject)';
+const NEW = 'a new pod of Deployment shop/p';
+const DAEMON = 'a new pod of DaemonSet shop/p';
 const PART = 'its images have no architecture in common';
 const BY_ARCHAWARE = {
   managedFields: [
@@ -86,6 +90,10 @@ describe('the verdict of an explanation', () => {
     ],
     ['it was placed before without an answer', { ...UNKNOWN, ...PLACED }, RUNS],
     ['it is held', APART, `held: it is held, because ${PART}`],
+    ['was created before', { ...APART, ...REJECTING }, `held: it is held, because ${PART}`],
+    ['refused', { ...APART, ...REJECTING, kind: 'Deployment' }, `held: ${NEW} is ${REFUSED}, because ${PART}`],
+    ['a daemon', { ...APART, ...REJECTING, kind: 'DaemonSet' }, `held: ${DAEMON} is held, because ${PART}`],
+    ['runs, and refused', { ...APART, ...REJECTING, ...bound() }, `${NEXT} it would be ${REFUSED}, because ${PART}`],
     [
       'it is held by a setting',
       { images: BOTH, settings: { schedulable: ['s390x'] } },
