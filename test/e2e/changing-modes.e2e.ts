@@ -164,12 +164,13 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     }
   });
 
-  it('webhook off: pods that hold the gate are released, and no pod waits for the webhook', async () => {
+  it('webhook off: pods that hold the gate are released, but for held ones, and no pod waits for the webhook', async () => {
     await change('both');
     await eventuallyTainted();
     await eventuallyTrusted(world);
     const image = await freshImage(world, 'arm64');
     let gated: unknown;
+    const held = await admit(world, pod(ns, 'held', { images: [world.image('amd64'), world.image('arm64')] }));
     await inSilence(world, async () => {
       gated = await world.eventually('a pod with the gate', async () => {
         const created = await create(image);
@@ -180,6 +181,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     });
     await eventuallyRuns(gated);
     await eventuallyRuns(await create());
+    expect(gates(await world.get('Pod', ns, nameOf(held)))).to.deep.equal([GATE]);
   });
 
   const allTaints = async () =>
