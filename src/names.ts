@@ -91,6 +91,7 @@ export const PLACE_DAEMONSETS_POLICY = 'archaware-place-daemonsets';
 /** The object (KnownImages) in which the leader publishes what that policy reads. It is in the namespace of the Lease. */
 export const KNOWN_IMAGES = 'known';
 
+/** Returns the path of that object. */
 export function knownImagesPath(namespace: string): string {
   return `/apis/archaware.dev/v1/namespaces/${encodeURIComponent(namespace)}/knownimages/${KNOWN_IMAGES}`;
 }

@@ -4,6 +4,7 @@ import type { ImageAnswer } from '../placement/images.ts';
 /** What a lookup found out about an image. */
 export type FoundImage = Partial<Resolution> & Pick<Resolution, 'platforms' | 'skipped'>;
 
+/** The result of the lookup of an image. */
 export type LookupResult = FoundImage | { readonly error: LookupError; readonly isSingleManifest?: boolean };
 
 export type LookupError = {

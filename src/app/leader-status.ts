@@ -51,6 +51,7 @@ const MOST = { problems: 20, waiting: 5, outcomes: 10, bytes: 1_024, name: 300 }
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
+/** Returns the path of the ConfigMap. */
 export function statusPath(namespace: string): string {
   return `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps/${STATUS_CONFIG_MAP}`;
 }

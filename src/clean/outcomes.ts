@@ -38,6 +38,7 @@ export type OutcomeLedger = ReturnType<typeof createLedger>;
 
 type OutcomeEntry = { readonly item: Item; state: 'open' | 'removed' | 'kept'; reason: string | undefined };
 
+/** Creates an empty ledger. */
 export function createLedger() {
   // There may be 100,000 pods, so their entries are small.
   const rows = new Map<Row, Map<string, OutcomeEntry>>();

@@ -19,6 +19,7 @@ export type Paint = {
 export const MARKS: Readonly<Record<Tone, string>> = { good: '✓', warning: '!', bad: '✗' };
 const COLORS = { good: 'green', warning: 'yellow', bad: 'red' } as const;
 
+/** Creates the marks and colors of a command. */
 export function createPaint({ columns, colors }: Pick<Surroundings, 'columns' | 'colors'>): Paint {
   const marks = columns !== undefined || colors;
   const styled = (style: Parameters<typeof styleText>[0], text: string) =>

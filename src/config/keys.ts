@@ -86,6 +86,7 @@ export function isWithin(group: string, path: string): boolean {
   return path === group || path.startsWith(`${group}.`);
 }
 
+/** Returns the value of a key in a configuration. */
 export function valueAt(config: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((group, name) => (isObject(group) ? group[name] : undefined), config);
 }

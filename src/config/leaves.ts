@@ -82,6 +82,7 @@ export const architecture = z
   })
   .meta({ enum: ARCHITECTURES });
 
+/** A list of architectures. */
 export function architectures(description: string) {
   return leaf(z.array(architecture).default([]), description, 'a list of architectures, such as amd64,arm64');
 }

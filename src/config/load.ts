@@ -11,6 +11,7 @@ import { ConfigurationError, MOST_PROBLEMS, shown, withoutLogin } from './shown-
 /** Where a value comes from: a flag, a variable, `file:line`, or `default`. */
 export type KeySource = string;
 
+/** A configuration and the source of each key. */
 export type Loaded = { readonly config: Config; readonly sources: ReadonlyMap<string, KeySource> };
 
 export type Layers = {

@@ -16,6 +16,7 @@ const REPORT_AGAIN_MS = 30 * 60_000;
 
 const MOST_REMEMBERED = 32;
 
+/** Creates an announcer over the recorder of Events. */
 export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock) {
   return {
     /**
@@ -40,15 +41,17 @@ export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Cloc
   };
 }
 
-/** These return what an Event about an object is about. */
+/** Returns what an Event about an object is about. */
 export function regardingPod({ namespace, name, uid }: Pick<Pod, 'namespace' | 'name' | 'uid'>): Regarding {
   return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
 }
 
+/** Returns the same for a node. */
 export function regardingNode({ name, uid }: Pick<Node, 'name' | 'uid'>): Regarding {
   return { apiVersion: 'v1', kind: 'Node', name, uid };
 }
 
+/** Returns the same for a DaemonSet. */
 export function regardingDaemonSet({ namespace, name, uid }: Pick<DaemonSet, 'namespace' | 'name' | 'uid'>): Regarding {
   return { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid };
 }

@@ -14,6 +14,7 @@ export type ImageSource = ReturnType<typeof createImageSource>;
 /** Prevents lookups: the answer comes from memory alone. */
 export const NEVER = (): boolean => false;
 
+/** Creates an image source over a resolver. */
 export function createImageSource(
   resolver: Pick<Resolver, 'look'>,
   secretProblem: (namespace: string, name: string) => string | undefined = () => undefined,

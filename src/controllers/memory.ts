@@ -111,6 +111,7 @@ export function createRecords() {
   };
 }
 
+/** Returns the objects that were decided. */
 export function decidedOf(records: ReadonlyMap<string, ObjectRecord>): ReadonlyMap<string, Decided> {
   const found = new Map<string, Decided>();
   for (const [key, record] of records) if (record.decision !== undefined) found.set(key, record);

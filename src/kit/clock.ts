@@ -23,6 +23,7 @@ function timerMs(ms: number): number {
   return Math.min(Math.max(0, ms), LONGEST_MS);
 }
 
+/** The clock of the machine. */
 export const systemClock: Clock = {
   monotonic: () => performance.now(),
   wall: () => Date.now(),

@@ -289,6 +289,7 @@ function broken(client: ClientState, request: SentCall, cause: Error, hasBegun: 
   );
 }
 
+/** Returns the type of a request's body. */
 export function contentTypeOf(verb: SentCall['verb'], body: unknown): string {
   if (verb !== 'patch') return 'application/json';
   return Array.isArray(body) ? 'application/json-patch+json' : 'application/merge-patch+json';

@@ -95,6 +95,7 @@ export function mayBeWrongStatus({ status, message }: ApiError): boolean {
   return status === 500 && !AWAY.test(message);
 }
 
+/** Whether the object is gone. */
 export function isGone(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404;
 }

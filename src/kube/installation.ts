@@ -9,6 +9,7 @@ import { find } from './read.ts';
  */
 export type Installation = { readonly namespace: string; readonly name: string };
 
+/** The Deployment of an installation. */
 export type FoundDeployment = Installation & {
   /** `spec.replicas`; 0 if the Deployment is being deleted. */
   readonly wanted: number;
@@ -35,6 +36,7 @@ export function getDeployment(
   return find(client, path, signal);
 }
 
+/** Reads a Deployment. */
 export function readDeployment(object: JsonObject): FoundDeployment {
   const metadata = objectAt(object, 'metadata');
   const isDeleting = stringAt(metadata, 'deletionTimestamp') !== undefined;
@@ -46,6 +48,7 @@ export function readDeployment(object: JsonObject): FoundDeployment {
   };
 }
 
+/** The namespace and the name of a Lease. */
 export type LeaseName = { readonly namespace: string; readonly name: string };
 
 /** A Lease that an archaware controller holds, or held. */

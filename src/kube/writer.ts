@@ -5,6 +5,7 @@ import type { ApiClient } from './api-client.ts';
 import { ApiError, isConflict, isGone, LeaseLostError } from './errors.ts';
 import { find } from './read.ts';
 
+/** The object to write. */
 export type WriteTarget = {
   readonly kind: 'Pod' | 'Node' | 'DaemonSet' | 'Namespace';
   readonly namespace?: string;

@@ -37,6 +37,7 @@ const PATH_COMPONENT = /^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$/;
 const REPOSITORY = /^[a-z0-9]+(?:(?:\.|__?|-+|\/)[a-z0-9]+)*$/;
 const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
 
+/** Whether a text is the repository of an image. */
 export function isRepository(text: string): boolean {
   return text.length <= MAX_REPOSITORY && REPOSITORY.test(text);
 }

@@ -62,6 +62,7 @@ export type Narrowing =
 /** Returns the normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); empty for a malformed one. */
 export type NamesOf = (image: string) => readonly string[];
 
+/** An image and how it narrows the architectures. */
 export type NarrowedImage = { readonly image: PodImage; readonly said: Narrowing };
 
 /** Returns how each image of a subject narrows its architectures. */

@@ -169,6 +169,7 @@ function placeNote(decision: Extract<Decision, { kind: 'place' }>, schedulable: 
   }
 }
 
+/** Returns the reason for a skipped object as text. */
 export function skipNote(reason: SkipReason, { tooLarge }: Partial<Pick<PodTemplate, 'tooLarge'>> = {}): string {
   return reason === 'too-large' && tooLarge !== undefined ? `it is ${tooLargeNote(tooLarge)}` : skipFacts(reason).text;
 }

@@ -80,6 +80,7 @@ export function createScanner({ tokens, depth }: Structure): Scanner {
   };
 }
 
+/** The limits for the bodies of requests. */
 export type BodyLimits = Structure & {
   /** Bytes of one body. */
   readonly size: number;

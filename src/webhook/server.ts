@@ -60,6 +60,7 @@ const LIMITS: AdmissionLimits = {
 const REST = { bytes: 64 * 1024, ms: 1_000 };
 const MEDIA_TYPE = /^application\/json\s*(?:;|$)/i;
 
+/** A listening server. */
 export type AdmissionServer = {
   readonly port: number;
   /** Resolves when the server has stopped listening and the last connection is closed. */

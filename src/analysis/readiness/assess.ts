@@ -55,6 +55,7 @@ export function assess(
   return assessSubject(subject, settings, knowledge, circumstances.assessesAll === true ? undefined : skipped);
 }
 
+/** Returns what is known of an image of a candidate. */
 export type AnswerOf = (image: PodImage, candidate: Candidate) => ImageAnswer;
 
 /** An object that creates pods, or a pod, reduced to what the report needs: the object itself may be dropped. */

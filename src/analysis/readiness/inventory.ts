@@ -36,6 +36,7 @@ type Family = {
   readonly parts: Map<string, Candidate>;
 };
 
+/** Creates an empty inventory. */
 export function createInventory() {
   const tops: Candidate[] = [];
   /** The uids of everything that was read. What one of these owns is counted there. */

@@ -142,6 +142,7 @@ export type ReportGroup = {
   readonly targets: Readonly<Record<string, Readiness>>;
 };
 
+/** A pod without a node. */
 export type PodWithoutNode = {
   readonly namespace: string;
   readonly name: string;

@@ -1,6 +1,7 @@
 import type { ReadinessState } from '../../placement/readiness/readiness-states.ts';
 import type { Measure, Readiness, Report, ReportedWorkload, ReportGroup, Tally } from './report.ts';
 
+/** Returns the sums of workloads. */
 export function tallyOf(workloads: readonly Omit<Tally, 'workloads'>[]): Tally {
   const sum = (field: 'replicas' | 'cpu' | 'memory') => workloads.reduce((total, each) => total + each[field], 0);
   return { workloads: workloads.length, replicas: sum('replicas'), cpu: cores(sum('cpu')), memory: sum('memory') };
@@ -65,6 +66,7 @@ export function addTo<T>(lists: Map<string, T[]>, key: string, value: T): void {
   else list.push(value);
 }
 
+/** What workloads are grouped by. */
 export type Grouping = { readonly by: 'namespace' | 'registry' } | { readonly by: 'label'; readonly key: string };
 
 /** Groups workloads, sorted by name. By registry, a workload counts in each group that it has an image of. */

@@ -23,6 +23,7 @@ export type ResolverParts = Pick<ResolverOptions, 'pullSecrets' | 'signal'> &
     readonly apiServer?: Pick<ApiClient, 'host' | 'addresses'>;
   };
 
+/** Creates the resolver that the configuration describes. */
 export function resolverFor(config: Config, clock: Clock, files: OperatorFiles, parts: ResolverParts): TagResolver {
   const { images, registries } = config;
   const { watch: _, ...operators } = files;

@@ -24,6 +24,7 @@ import { outcomeOf } from './serve-state.ts';
 /** The architectures of the nodes, each with archaware's taint there, or undefined for nodes without it; every pair once. */
 export type TaintedNodes = readonly { readonly architecture: string; readonly taint: Taint | undefined }[];
 
+/** Returns the pairs of architecture and taint. */
 export function taintedNodes(nodes: Iterable<Node>, { taints }: Pick<Settings, 'taints'>): TaintedNodes {
   const pairs = new Map<string, TaintedNodes[number]>();
   for (const node of nodes) {
@@ -206,6 +207,7 @@ function counted(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** Returns a problem if there is one. */
 export function when(isWrong: boolean, problem: string, advice: string): StatusProblem[] {
   return isWrong ? [{ problem, do: advice }] : [];
 }

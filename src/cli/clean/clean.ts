@@ -45,6 +45,7 @@ import { counted, paragraphs, table, titled, valueText } from '../output.ts';
 import { createPaint, type Tone } from '../paint.ts';
 import { readNodePools } from '../survey/survey.ts';
 
+/** The flags of `clean`. */
 export type CleanFlags = {
   readonly yes: boolean;
   readonly dryRun: boolean;

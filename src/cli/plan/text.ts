@@ -32,6 +32,7 @@ const INDENT = '  ';
 /** One row of a table: objects of one workload of which the same is said. */
 type PlanRow = { readonly named: NamedObject; readonly pods: number; readonly cells: readonly string[] };
 
+/** Returns the plan as tables. */
 export function planText(plan: Plan, seen: Seen, options: TextOptions): string {
   const { head, byPod, isWide, taint, absent, columns, closing, paint } = options;
   const { changes, held, pools } = plan;

@@ -93,6 +93,7 @@ const ORDER_MS = 15_000;
 const MOST_IN_A_ROW = 3;
 const PAUSE_MS = 30 * 60_000;
 
+/** Creates the turn over the DaemonSets in the store. */
 export function createRolloutTurn(options: RolloutTurnOptions): RolloutTurn {
   return {
     ...options,
@@ -222,6 +223,7 @@ export function stopsAll(turn: RolloutTurn): string[] {
   return stopped(turn).filter((key) => isSystemKey(turn, key));
 }
 
+/** Returns the keys of the DaemonSets that are stopped. */
 export function stopped(turn: RolloutTurn): string[] {
   return standing(turn).flatMap(({ key, kind }) => (kind === 'stopped' ? key : []));
 }

@@ -45,6 +45,7 @@ import { giveBackAfterWrite } from './give-back.ts';
 import { giveTurnBack, type RolloutTurn, takeTurn } from './rollout.ts';
 import { served, type Unserved } from './unserved.ts';
 
+/** What the DaemonSet controller works with. */
 export type DaemonSetControllerOptions = PlacingOptions & {
   readonly daemonSets: Store<DaemonSet>;
   /** Returns the taints that nodes have, as `key:effect`. */
@@ -186,6 +187,7 @@ export function wrote({ daemonSets, clock }: TemplateParts, { key, record }: Tem
 /** A change of a template, or of its record alone. */
 export type Change = Extract<TemplateDecision, { kind: 'set' }>;
 
+/** Sends a change of a template. */
 export function send({ write }: TemplateParts, { daemonSet, signal }: TemplateCase, change: Change) {
   const { namespace, name } = daemonSet;
   const action = readRecord(change.recorded).requires.length > 0 ? 'require' : 'tolerate';

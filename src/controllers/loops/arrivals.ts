@@ -165,6 +165,7 @@ function queueDaemonSets({ watches, queues, forEach }: Arrivals): void {
   forEach(watches.daemonSets.store.keys(), queues.daemonSet.enqueue);
 }
 
+/** Queues every node. */
 export function queueNodes({ watches, queues, forEach }: Arrivals): void {
   forEach(watches.nodes.store.keys(), queues.node.enqueue);
 }

@@ -38,6 +38,7 @@ export function createWitnesses(clock: Pick<Clock, 'monotonic'>) {
     if (known?.counts) count(known, -1);
   }
 
+  /** Counts the nodes whose time has come. */
   function promote(): void {
     for (const uid of due) {
       const known = witnesses.get(uid);

@@ -127,6 +127,7 @@ export function decidePod(parts: PodParts, at: PodCase): Decision {
   return overPlaced(decision, pod, placed);
 }
 
+/** Returns the problems of a pod that was decided. */
 export function problemsOfPod({ images, clock }: PodParts, at: PodCase, decision: Decision): Problem[] {
   const { pod, subject, settings } = at;
   return [

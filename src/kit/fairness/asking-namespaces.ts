@@ -10,6 +10,7 @@ export type Askers = {
   names(): readonly string[];
 };
 
+/** Creates the set with its first namespaces. */
 export function createAskers(...first: readonly string[]): Askers {
   const namespaces = new Set(first);
   const listeners = new Set<(namespace: string) => void>();

@@ -20,6 +20,7 @@ export type Ledger = {
   readonly bytes: number;
 };
 
+/** Creates an empty ledger. */
 export function createLedger({ perGroup, inAll, always }: LedgerOptions): Ledger {
   const booked = new Map<string, { readonly group: string; readonly bytes: number }>();
   const groups = new Map<string, number>();

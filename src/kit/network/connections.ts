@@ -1,11 +1,13 @@
 import type { Socket } from 'node:net';
 
+/** The limits for the number of connections. */
 export type ConnectionLimits = {
   readonly all: number;
   /** Connections that have not proved yet that they are from the client that the server is for. */
   readonly unproven: number;
 };
 
+/** The open connections of a server. */
 export type Connections = {
   /** Adds a connection, and closes one if there are too many. */
   add(socket: Socket): void;

@@ -136,6 +136,7 @@ export type Stored = { readonly uid: string; readonly resourceVersion: string };
 /** Objects by key, as the last event or this process's last write left them. */
 export type Store<T extends Stored> = ReturnType<typeof createStore<T>>;
 
+/** Creates an empty store. */
 export function createStore<T extends Stored>() {
   const objects = new Map<string, T>();
   return {

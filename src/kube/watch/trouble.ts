@@ -23,6 +23,7 @@ export function createTrouble({ clock, onTrouble, onWorking }: TroubleOptions) {
   const reported = new Set<string>();
 
   return {
+    /** Records a failed attempt. */
     failed(attempt: WatchAttempt, error: unknown): void {
       since ??= clock.monotonic();
       failures += 1;

@@ -1,5 +1,6 @@
 import type { Format } from './program-format.ts';
 
+/** What a path is. */
 export type TreeNode =
   | { readonly kind: 'file'; readonly isExecutable: boolean; readonly format: Format }
   | { readonly kind: 'symlink'; readonly target: string }

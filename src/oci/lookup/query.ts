@@ -43,6 +43,7 @@ export type QueryOptions = {
 /** What asking needs and remembers. */
 export type QueryState = ReturnType<typeof createQuery>;
 
+/** Creates what {@link query} asks with. */
 export function createQuery(options: QueryOptions) {
   const bytesOf = ({ body }: Sent, name: string) => 1000 + body.byteLength + 2 * name.length;
   /**

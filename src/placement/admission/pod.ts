@@ -29,6 +29,7 @@ export type AdmissionKnowledge = Omit<Knowledge, 'waitedMs' | 'mayHold'> & {
   readonly withdrawn: readonly PlacedPart[];
 };
 
+/** What is reviewed. */
 export type ReviewedObject = {
   /** The object as the API server sent it, with every field. */
   readonly object: JsonObject;

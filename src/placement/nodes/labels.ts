@@ -43,6 +43,7 @@ export function decideLabels(
   return { added: kept.filter((label) => !ours.has(label)), removed, recorded: kept, conflicts };
 }
 
+/** Returns the text for a conflict. */
 export function labelConflictNote({ label, value }: LabelConflict): string {
   return (
     `label ${label}=${value} was set by another writer, so archaware does not change it; ` +

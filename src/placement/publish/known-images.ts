@@ -127,6 +127,7 @@ export function readAnswers(object: JsonObject): Map<string, string> {
   return answers;
 }
 
+/** Returns the architectures of an answer. */
 export function architecturesOf(answer: string): string[] {
   return answer.replace(/^[=!]/, '').split(',');
 }

@@ -40,6 +40,7 @@ export type Pulled = {
   readonly unknown: readonly string[];
 };
 
+/** The finding that a pod is on a wrong node. */
 export type WrongNodeFinding = {
   readonly reason: WrongReason;
   readonly verdict: WrongNodeVerdict;

@@ -31,6 +31,7 @@ export async function makeAuthority(life: Life): Promise<Pair> {
   });
 }
 
+/** Issues a serving certificate for the names. */
 export async function issueServing(
   authority: Pick<Pair, 'cert' | 'key'>,
   names: ServingNames,

@@ -61,6 +61,7 @@ export function readBundle(text: string, name: string): X509Certificate[] {
   }
 }
 
+/** Returns the validity of a certificate. */
 export function lifeOf(certificate: X509Certificate): Life {
   return { notBefore: Date.parse(certificate.validFrom), notAfter: Date.parse(certificate.validTo) };
 }

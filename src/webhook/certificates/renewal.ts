@@ -69,6 +69,7 @@ function backdatedMs(lifetimeMs: number): number {
   return Math.min(MOST_BACKDATED_MS, lifetimeMs / 10);
 }
 
+/** Whether a certificate is valid at this time. */
 export function isInForce({ notBefore, notAfter }: Life, now: number): boolean {
   return notBefore <= now && now < notAfter;
 }

@@ -74,6 +74,7 @@ export function entriesOf(kept: KeptSecret): Readonly<Record<string, string | un
   };
 }
 
+/** Returns a bundle as PEM. */
 export function bundleText(bundle: readonly X509Certificate[]): string {
   return bundle.map(String).join('');
 }

@@ -14,6 +14,7 @@ export type ServingCertificate = {
   readonly path?: string | undefined;
 };
 
+/** A source of serving certificates. */
 export type CertificateSource = {
   /** Returns the pair to serve with; undefined until the first good one is there. */
   current(): ServingCertificate | undefined;
