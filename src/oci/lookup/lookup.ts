@@ -290,7 +290,13 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
   const source = failures.find(({ endpoint }) => endpoint.isSource)?.error;
   const mirrors = failures.filter(({ endpoint }) => !endpoint.isSource);
   if (source !== undefined && mirrors.length === 0) return source;
-  const error = source ?? mostUseful(mirrors.map((failure) => failure.error));
+  const errors = mirrors.map((failure) => failure.error);
+  const chosen = source ?? mostUseful(errors);
+  // A mirror that fails for the moment may have what the others lack.
+  const error =
+    source === undefined && chosen?.code === 'not-found'
+      ? (errors.find(({ code, temporary }) => temporary && code !== 'not-found') ?? chosen)
+      : chosen;
   if (error === undefined) {
     return new ImageError(`none of the mirrors of ${registry} may resolve tags`, {
       code: 'unsupported',

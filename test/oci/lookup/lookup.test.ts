@@ -117,6 +117,20 @@ describe('the lookup over mirrors', () => {
     expect(source.asked).to.deep.equal([]);
   });
 
+  it('reports the mirror that fails for the moment, and not that another one lacks the image, if they alone are asked', async () => {
+    for (const [one, other] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      one.on('*', reply(500));
+      other.on('*', reply(404));
+      start({ fallback: false });
+      const error = await failure();
+      expect(error).to.include({ code: 'unavailable', temporary: true, endpoint: one.host });
+      expect(error.message).to.contain(`${other.host} not-found`);
+    }
+  });
+
   it('puts a path before the repository', async () => {
     first.put('hub/app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
     start({ endpoints: [`${first.host}/hub`] });
