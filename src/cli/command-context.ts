@@ -137,7 +137,7 @@ async function configuredIn(
   });
   const namespace = config.leaderElection.namespace || installation.namespace;
   // Without the rules, the labels that they set would count as labels to remove.
-  const loops = config.loops.filter((loop) => loop !== 'labels' || !leftOut.includes('nodeLabels.directory'));
+  const loops = config.loops.filter((loop) => loop !== 'labels' || !stated.includes('nodeLabels.directory'));
   const leaderElection = { ...config.leaderElection, namespace };
   return { ...own, config: { ...config, loops, leaderElection }, sources, origin: 'cluster' };
 }

@@ -66,6 +66,14 @@ describe("the cluster's own configuration", () => {
       expect((await plan('--taints.key', 'own')).stdout).to.match(/"key": "own"/);
     });
 
+    it('has the rules of labels that this machine has, if a flag names their directory', async () => {
+      await folder.write({ 'rules/accelerators/tpu': 'kubernetes.io/arch=amd64\n' });
+      expect((await plan()).stdout).not.to.contain('"label"');
+      const { stdout, stderr } = await plan('--nodeLabels.directory', folder.at('rules'));
+      expect(stdout).to.contain('/metadata/labels/accelerators~1tpu');
+      expect(stderr).to.match(/^not taken from the cluster: registries\.caFile; /m);
+    });
+
     it('is of the Deployment that --installation names', async () => {
       await product.namespace('tools');
       await configure('taints: {key: example.com/named}\n', 'tools');
