@@ -139,7 +139,7 @@ const MOST_NAMED = 10;
 const NODE_CONTESTED =
   'set the taint where that writer gets its taints from (the node pool of a provider), or leave such nodes out with taints.nodeSelector; archaware tries again after ten minutes, and then less and less often, up to a day';
 const GUARDED =
-  'if somebody gave the taint of archaware another value, kubectl taint node NAME KEY-; if the policy is pinned to another taints.key, apply the manifest that fits the configuration (docs/troubleshooting.md, "WriteRefused")';
+  'if somebody gave the taint of archaware another value, kubectl taint node NAME KEY-; if the policy is pinned to another taints.key, or lacks the domain of a label rule, apply the manifest that fits the configuration (docs/troubleshooting.md, "WriteRefused")';
 
 function adviceFor({ regarding: { kind }, reason, note }: Said): string {
   if (kind !== 'Node') return TROUBLES[reason];
