@@ -113,7 +113,9 @@ function ofNodes(facts: Facts): StatusProblem[] {
     ...when(
       unmanaged.length > 0,
       `${counted(unmanaged.length, 'node')} with a taint of archaware that this configuration does not manage: ${few(unmanaged)}`,
-      'let the loop for nodes run again (loops, withoutTaints), or remove them with clean --stop (docs/changing-modes.md, "Stranded taints")',
+      facts.mode === 'observe'
+        ? 'remove them with clean --stop, and apply the manifest again (docs/first-week.md, "Install")'
+        : 'let the loop for nodes run again (loops, withoutTaints), or remove them with clean --stop (docs/changing-modes.md, "Stranded taints")',
     ),
   ];
 }

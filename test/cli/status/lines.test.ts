@@ -263,6 +263,11 @@ describe('the problems of status', () => {
       for (const { do: advice } of problems) expect(advice).not.to.equal('');
     });
   }
+
+  it('advises clean for stranded taints in the mode observe, which has no loop for nodes', () => {
+    const [problem] = problemsOf(facts({ ...stranded, mode: 'observe' }));
+    expect(problem?.do).to.match(/^remove them with clean --stop, and apply the manifest again/);
+  });
 });
 
 describe('the status for programs', () => {
