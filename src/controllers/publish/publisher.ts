@@ -91,13 +91,18 @@ export function createPublisher(options: PublisherOptions) {
     ...{ sent: undefined, publication: { images: 0, written: undefined, problem: NOT_YET } },
   };
   return {
-    /** Notes which images are used: every decision asks for the names of its images first. */
+    /**
+     * Notes which images are used: every decision asks for the names of its images first. A malformed name is not noted: with a space in
+     * it, what `images.overrides` says of it would be published of other images.
+     */
     images: {
       ...images,
       namesOf(image: string) {
         const { isRunning, dirty } = state;
-        if (isRunning && dirty.size < MOST_NEWS && image.length <= LONGEST_NAME) dirty.add(use(state, image));
-        return images.namesOf(image);
+        const names = images.namesOf(image);
+        const hasRoom = dirty.size < MOST_NEWS && image.length <= LONGEST_NAME;
+        if (isRunning && hasRoom && names.length > 0) dirty.add(use(state, image));
+        return names;
       },
     },
     /** Notes that the lookup of an image (its canonical name) has ended. */

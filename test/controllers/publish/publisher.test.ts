@@ -30,7 +30,7 @@ function publishing(stored?: JsonObject) {
   const requests: string[] = [];
   const errors: unknown[] = [];
   const images: ImageSource = {
-    namesOf: (image) => [image],
+    namesOf: (image) => (image.includes(' ') ? [] : [image]),
     canonicalOf: (image) => image,
     unusableSecrets: () => [],
     answer: ({ image }) => state.known.get(image) ?? PENDING,
@@ -250,6 +250,15 @@ describe('the publisher', () => {
     publisher.images.namesOf(`x/${'a'.repeat(300)}:1`);
     await pass(5_000);
     expect(answers()).to.deep.equal({ 'x/a:1': 'amd64' });
+  });
+
+  it('publishes nothing of a malformed name that an override matches: its parts would be the names of other images', async () => {
+    const { publisher, state, answers, pass } = publishing();
+    state.settings = settings({ overrides: [{ pattern: '*-amd64', architectures: ['amd64'] }] });
+    await pass(0);
+    for (const image of ['x/tool:1-amd64', 'x/victim:1 y-amd64']) publisher.images.namesOf(image);
+    await pass(5_000);
+    expect(answers()).to.deep.equal({ 'x/tool:1-amd64': '!amd64' });
   });
 
   it('follows changed settings, and leaves a namespace alone that refuses what archaware adds', async () => {
