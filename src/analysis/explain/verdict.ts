@@ -189,7 +189,8 @@ function ofUnbound(input: ExplainInput, explained: WithoutAnswer, evidence: Expl
   }
   const elsewhere =
     pod.scheduler === undefined ? '' : `; archaware does not hold it, the scheduler says: ${pod.scheduler}`;
-  return ['can-run', `can run on ${where}${guess}${elsewhere}`];
+  const astray = comesBack(explained, evidence) ? ', and may come to nodes that do not run its images' : '';
+  return ['can-run', `can run on ${where}${guess}${astray}${elsewhere}`];
 }
 
 function ofWaiting(input: ExplainInput, explained: WithoutAnswer, { settings }: ExplainEvidence): ShortVerdict {

@@ -18,6 +18,14 @@ const bound = (more: JsonObject = {}, status: JsonObject = { phase: 'Running' })
   status,
 });
 const ASKS = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
+const ASTRAY = {
+  kind: 'Deployment',
+  images: 'arm64',
+  nodes: [
+    node('arm-1', 'arm64', {}, { 'kubernetes.io/arch': 'arm64' }),
+    node('n', 'amd64', { taints: [] }, { 'kubernetes.io/arch': 'amd64' }),
+  ],
+} as const;
 const LABELLED = [node('amd-1', 'amd64', {}, { 'kubernetes.io/arch': 'amd64' })];
 const TOLERATES = { spec: tolerating('amd64', 'arm64') };
 const APART = { images: 'amd64 arm64' };
@@ -106,6 +114,12 @@ describe('the verdict of an explanation', () => {
       { images: {}, spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }], ...ASKS }, nodes: LABELLED },
       `${NOWHERE} its images set no limit; the cluster has amd64, and those nodes do not take it`,
     ],
+    [
+      'a node without the taint',
+      ASTRAY,
+      `can-run: ${NEW} can run on arm64 nodes, and may come to nodes that do not run its images`,
+    ],
+    ['the same, but affinity', { ...ASTRAY, settings: { mode: 'both' } }, `can-run: ${NEW} can run on arm64 nodes`],
     ['no node has it', { images: 's390x' }, `${NOWHERE} its images run on s390x, and no node has that architecture`],
     ['no node has its operating system', WINDOWS, `${NOWHERE} it needs windows, and no node runs windows`],
     [
