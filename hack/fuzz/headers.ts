@@ -1,6 +1,6 @@
 import fc from 'fast-check';
+import { createProxySelector } from '../../src/kit/network/forward-proxy.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import { createProxySelector } from '../../src/oci/http/proxy.ts';
 import { acceptRealm, parseChallenges } from '../../src/oci/http/token.ts';
 import { must, refusing, type Target } from './target.ts';
 

@@ -51,7 +51,7 @@ export const COMMON_FLAGS: readonly Flag[] = [
   {
     name: 'kubeconfig',
     value: 'FILE',
-    text: 'Kubeconfig file; default: the service account of the pod, else KUBECONFIG, else ~/.kube/config',
+    text: 'Kubeconfig file (its proxy-url, or HTTPS_PROXY, is used); default: the service account of the pod, else KUBECONFIG, else ~/.kube/config',
   },
   { name: 'context', value: 'NAME', text: 'Context of the kubeconfig' },
   {

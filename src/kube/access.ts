@@ -4,9 +4,12 @@ import type { RequestOptions } from 'node:https';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
+import type { Cluster } from '@kubernetes/client-node/dist/config_types.js';
 import { parse } from 'yaml';
 import { messageOf } from '../kit/errors.ts';
 import { isObject, listAt, objectAt, stringAt } from '../kit/json.ts';
+import { createProxySelector } from '../kit/network/forward-proxy.ts';
+import { parseUrl } from '../kit/network/url.ts';
 
 /** A kubeconfig that cannot be used; the message names the file and says what to do. */
 export class KubeconfigError extends Error {
@@ -15,7 +18,7 @@ export class KubeconfigError extends Error {
 
 /** TLS settings of a connection, in the form of `node:tls`. */
 export type TlsOptions = {
-  readonly ca?: string | Buffer | readonly Buffer[];
+  readonly ca?: string | Buffer | Buffer[];
   readonly cert?: string | Buffer;
   readonly key?: string | Buffer;
   readonly servername?: string;
@@ -30,6 +33,8 @@ export type ClusterAccess = {
   readonly inCluster: boolean;
   /** The namespace of the context or of the service account, if any. */
   readonly namespace: string | undefined;
+  /** The proxy before it, if there is one; `token`: the value of `Proxy-Authorization`. */
+  readonly proxy?: { readonly uri: string; readonly token?: string };
   /**
    * Returns the settings for a new connection: the files that the kubeconfig or the service account names may have been
    * replaced since. Files that cannot be read at the moment count as unchanged.
@@ -41,8 +46,6 @@ export type ClusterAccess = {
 
 /** The name that `KubeConfig.loadFromCluster` gives its context. */
 const IN_CLUSTER_CONTEXT = 'inClusterContext';
-const PROXY =
-  'a proxy-url, which is not used; run "kubectl proxy", and give a kubeconfig with server: http://127.0.0.1:8001';
 const IN_CLUSTER_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /**
@@ -73,17 +76,18 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
   if (!URL.canParse(cluster.server) || !/^https?:/.test(cluster.server)) {
     throw new KubeconfigError(`kubeconfig: server "${cluster.server}" is not an http or https address`);
   }
-  if (cluster.proxyUrl) throw new KubeconfigError(`kubeconfig: cluster "${cluster.name}" has ${PROXY}`);
   if (cluster.server.startsWith('http:')) {
     // KubeConfig refuses plain http unless there is no certificate to verify; `kubectl proxy` serves plain http on loopback.
     config.clusters = config.clusters.map((entry) => (entry === cluster ? { ...entry, skipTLSVerify: true } : entry));
   }
   const inCluster = config.getCurrentContext() === IN_CLUSTER_CONTEXT;
+  const proxy = inCluster ? undefined : proxyOf(cluster);
   const tokenFile = inCluster ? undefined : tokenFileOf(filesOf(options.kubeconfig), config.getCurrentUser()?.name);
   return {
     server: cluster.server.replace(/(?<!\/)\/+$/, ''),
     inCluster,
     namespace: config.getContextObject(config.getCurrentContext())?.namespace,
+    ...(proxy === undefined ? {} : { proxy }),
     tls: rereading(config),
     authenticate: () => authenticate(config, tokenFile),
   };
@@ -119,6 +123,21 @@ function load(path: string | undefined): KubeConfig {
     currentContext: read.find(({ currentContext }) => currentContext)?.currentContext,
   });
   return config;
+}
+
+/** As kubectl, uses the proxy of the kubeconfig, else that of the environment. In a pod that is the one for registries. */
+function proxyOf({ name, server, proxyUrl }: Cluster): ClusterAccess['proxy'] {
+  // The text may hold a password.
+  if (proxyUrl && !/^(https?|socks5):/.test(parseUrl(proxyUrl)?.protocol ?? '')) {
+    throw new KubeconfigError(`kubeconfig: proxy-url of cluster "${name}" is not an http, https or socks5 address`);
+  }
+  if (proxyUrl) return { uri: proxyUrl };
+  try {
+    const found = createProxySelector(process.env)?.(new URL(server));
+    return found && { uri: found.origin, ...(found.authorization && { token: found.authorization }) };
+  } catch (error) {
+    throw new KubeconfigError(messageOf(error));
+  }
 }
 
 function firstOfEachName<T extends { readonly name: string }>(entries: readonly T[]): T[] {

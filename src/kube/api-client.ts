@@ -1,4 +1,4 @@
-import { Pool } from 'undici';
+import { type Dispatcher, Pool, ProxyAgent } from 'undici';
 import { untilAborted } from '../kit/abort.ts';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { parseJson } from '../kit/json.ts';
@@ -118,7 +118,7 @@ type ClientState = ClientOptions & {
   readonly after: Clock['after'];
   readonly addresses: Set<string>;
   readonly ending: AbortController;
-  pool: Pool;
+  pool: Dispatcher;
   readonly running: Set<RunningExchange>;
   renewedAt: number;
   login: ClientLogin | undefined;
@@ -158,21 +158,22 @@ export function createClient(options: ClientOptions): ConnectedClient {
 
 type PoolOptions = Pick<ClientState, 'url' | 'connections' | 'access' | 'ending' | 'addresses' | 'silenceMs'>;
 
-function openPool({ url, connections, access, ending, addresses, silenceMs }: PoolOptions): Pool {
+function openPool({ url, connections, access, ending, addresses, silenceMs }: PoolOptions): Dispatcher {
+  const common = { connections, headersTimeout: silenceMs, keepAliveTimeout: 60_000 };
+  if (access.proxy !== undefined) {
+    return new ProxyAgent({ ...common, ...access.proxy, requestTls: { ...access.tls(), timeout: 10_000 } });
+  }
   return new Pool(url.origin, {
-    connections,
+    ...common,
     connect(target, callback) {
       // The authority of the API server, or our certificate, may be rotated while we run.
-      const { ca, ...tls } = access.tls();
-      const how = { ...tls, ca: ca as Buffer | undefined, timeout: 10_000, keepAlive: true };
+      const how = { ...access.tls(), timeout: 10_000, keepAlive: true };
       createConnector(how, ending.signal)(target, (error, socket) => {
         if (error !== null) return callback(error, null);
         if (socket.remoteAddress !== undefined) addresses.add(socket.remoteAddress);
         callback(null, socket);
       });
     },
-    headersTimeout: silenceMs,
-    keepAliveTimeout: 60_000,
   });
 }
 
@@ -254,6 +255,7 @@ function sendAs(client: ClientState, login: ClientLogin, request: SentCall, sign
   };
   if (body !== undefined) headers['content-type'] = contentTypeOf(verb, body);
   const sent = {
+    origin: client.url.origin,
     method: verb === 'watch' ? 'GET' : METHODS[verb],
     path: client.prefix + path,
     headers,
@@ -277,7 +279,8 @@ function sendAs(client: ClientState, login: ClientLogin, request: SentCall, sign
 }
 
 function broken(client: ClientState, request: SentCall, cause: Error, hasBegun: boolean): Error {
-  const { host } = client.url;
+  const { proxy } = client.access;
+  const host = `${client.url.host}${proxy ? ` through the proxy ${new URL(proxy.uri).host}` : ''}`;
   if (hasBegun && request.watch !== undefined) return cause;
   const reason = reasonOf(cause);
   if (hasBegun) return new ConnectionError(`the API server at ${host} ended its answer too early: ${reason}`);
@@ -321,7 +324,8 @@ function isUntrusted(error: unknown): boolean {
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  // The message names the status that a proxy answered.
+  const code = 'code' in error && typeof error.code === 'string' && error.code !== 'UND_ERR_ABORTED' ? error.code : '';
   const words = IN_WORDS[code];
   return words === undefined ? code || error.message || error.name : `${words} (${code})`;
 }

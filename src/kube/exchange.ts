@@ -3,6 +3,7 @@ import { onAbort } from '../kit/abort.ts';
 
 /** One HTTP request, as undici's dispatcher takes it. */
 export type ExchangeRequest = {
+  readonly origin: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly headers: Record<string, string>;

@@ -23,10 +23,10 @@ describe('finding the cluster', () => {
     ...config(SERVER),
     clusters: [{ name: 'c', cluster: { server: SERVER, 'certificate-authority': file } }],
   });
-  const proxied = {
+  const proxied = (url: string) => ({
     ...config(SERVER),
-    clusters: [{ name: 'c', cluster: { server: SERVER, 'proxy-url': 'socks5://127.0.0.1:1080' } }],
-  };
+    clusters: [{ name: 'c', cluster: { server: SERVER, 'proxy-url': url } }],
+  });
   const written = async (content: unknown): Promise<string> => {
     const path = at('config');
     await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
@@ -62,7 +62,12 @@ describe('finding the cluster', () => {
     ['a context without a cluster', config(SERVER), 'two', /"two" names no cluster of the file; .* chooses another$/],
     ['what is not an address', config('api.test'), undefined, /"api\.test" is not an http or https address/],
     ['in one line why it cannot be read', 'clusters: [', undefined, /^kubeconfig .*config cannot be read: .*$/],
-    ['a proxy, which is not used', proxied, undefined, /cluster "c" has a proxy-url, .*; run "kubectl proxy", .*8001$/],
+    [
+      'what is no proxy',
+      proxied('u:secret@p'),
+      undefined,
+      /: proxy-url of cluster "c" is not an http, https or socks5 .*/,
+    ],
     ['a missing certificate', trusting('/none/ca.crt'), undefined, /certificate or key cannot be read: .*ca\.crt/],
   ];
   for (const [what, content, context, told] of failures) {
@@ -116,6 +121,26 @@ describe('finding the cluster', () => {
     } finally {
       if (KUBECONFIG === undefined) delete process.env.KUBECONFIG;
       else process.env.KUBECONFIG = KUBECONFIG;
+    }
+  });
+
+  it('takes the proxy of the kubeconfig, else that of the environment, as kubectl does', async () => {
+    const { HTTPS_PROXY, NO_PROXY } = process.env;
+    const proxyFor = async (cluster: unknown) => findCluster({ kubeconfig: await written(cluster) }).proxy;
+    try {
+      Object.assign(process.env, { HTTPS_PROXY: 'http://u:p@env:3128', NO_PROXY: '10.0.0.0/8' });
+      expect(await proxyFor(proxied('socks5://p:1080'))).to.deep.equal({ uri: 'socks5://p:1080' });
+      expect(await proxyFor(config(SERVER))).to.deep.equal({ uri: 'http://env:3128', token: 'Basic dTpw' });
+      for (const direct of ['https://10.0.0.1:6443', 'https://127.0.0.1:6443', 'http://127.0.0.1:8001']) {
+        expect(await proxyFor(config(direct)), direct).to.equal(undefined);
+      }
+      process.env.HTTPS_PROXY = 'ftp://u:secret@env';
+      expect(failure(await written(config(SERVER)))).to.equal('HTTPS_PROXY: is neither an http:// nor an https:// URL');
+    } finally {
+      for (const [name, value] of Object.entries({ HTTPS_PROXY, NO_PROXY })) {
+        if (value === undefined) delete process.env[name];
+        else process.env[name] = value;
+      }
     }
   });
 

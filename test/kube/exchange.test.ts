@@ -25,7 +25,7 @@ describe('one request and its answer', () => {
       }
       return true;
     };
-    const request = { method: 'GET', path: '/', headers: {}, body: null, bodyTimeout: 0 } as const;
+    const request = { origin: 'http://a', method: 'GET', path: '/', headers: {}, body: null, bodyTimeout: 0 } as const;
     let limits = 0;
     const limit = () => {
       limits += 1;

@@ -4,13 +4,13 @@ import { ConfigurationError } from '../../config/shown-problems.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import { messageOf } from '../../kit/errors.ts';
+import { createProxySelector } from '../../kit/network/forward-proxy.ts';
 import { watchFiles } from '../../kit/watch-files.ts';
 import { createOperatorCredentials } from '../../oci/credentials/operator.ts';
 import { createHostsDirectory } from '../../oci/endpoints/hosts-directory.ts';
 import { createRoutes, type RouteOptions, type Routes } from '../../oci/endpoints/mirrors.ts';
 import type { FileProblem } from '../../oci/endpoints/operator-file.ts';
 import { createRegistriesConf } from '../../oci/endpoints/registries-conf.ts';
-import { createProxySelector } from '../../oci/http/proxy.ts';
 import { readAuthorities } from '../../oci/http/trust.ts';
 import type { ResolverOptions } from '../../oci/resolver.ts';
 

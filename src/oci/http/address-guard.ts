@@ -11,9 +11,10 @@ import { isSame } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
 import { createConnector } from '../../kit/network/connector.ts';
 import { createDns, libuvThreads } from '../../kit/network/dns.ts';
+import type { ForwardProxy, ProxySelector } from '../../kit/network/forward-proxy.ts';
 import { ImageError } from '../errors.ts';
 import { addressText } from '../sentences.ts';
-import { createTunnel, type ForwardProxy, forward, type ProxySelector } from './proxy.ts';
+import { createTunnel, forward } from './proxy.ts';
 import { type AddressPolicy, type ClientCertificate, createAuthorities, type Trust } from './trust.ts';
 
 // Why ipaddr.js and not net.BlockList: a BlockList only says yes or no, and unwraps only ::ffff:. Here the bytes

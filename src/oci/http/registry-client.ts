@@ -1,6 +1,7 @@
 import { codeOf } from '../../kit/errors.ts';
 import { isObject, parseObject } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
+import { parseUrl } from '../../kit/network/url.ts';
 import { ImageError, REGISTRY_CODES, type RegistryCode, type ResolverTelemetry } from '../errors.ts';
 import { connectionText, subjectOf, UNVERIFIED } from '../sentences.ts';
 import { type AddressRules, createGuard, type Guard, type GuardOptions } from './address-guard.ts';
@@ -14,7 +15,6 @@ import {
   followRedirects,
   measure,
   type Named,
-  parseUrl,
   type RegistryRequest,
   type RegistryResponse,
   type SendRequest,

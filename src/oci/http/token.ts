@@ -1,5 +1,6 @@
 import type { LRUCache } from 'lru-cache';
 import { parseObject } from '../../kit/json.ts';
+import { parseUrl } from '../../kit/network/url.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
 import { unencryptedText } from '../sentences.ts';
@@ -8,7 +9,6 @@ import {
   follow,
   type Link,
   type Named,
-  parseUrl,
   type RegistryRequest,
   type RegistryResponse,
   redirectTo,

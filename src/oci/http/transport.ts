@@ -1,5 +1,6 @@
 import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
+import { parseUrl } from '../../kit/network/url.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import {
   type FailedHost,
@@ -179,18 +180,6 @@ function placeOf({ url, hostIs, headers, credential, login }: RegistryRequest): 
 
 export function isSuccess({ status }: Pick<RegistryResponse, 'status'>): boolean {
   return status >= 200 && status <= 299;
-}
-
-/**
- * Parses a URL; returns undefined if the text is not one. Used instead of `URL.canParse`, which in Node.js 20, once it
- * is optimised, accepts some invalid texts with characters from U+0080 to U+00FF; headers can contain such texts.
- */
-export function parseUrl(text: string, base?: URL): URL | undefined {
-  try {
-    return new URL(text, base);
-  } catch {
-    return undefined;
-  }
 }
 
 const MAX_REDIRECTS = 5;
