@@ -285,13 +285,13 @@ function adviseNodes(input: ExplainInput, explained: WithoutAnswer, evidence: Ex
     return [...pools.steps, ...alternatives([...add, ...ways])];
   }
   if (able.some(({ left }) => left.length === 0)) return [];
+  const isOurs = isOfKind(settings.taints);
   const easiest = Math.min(...able.map(({ left }) => left.length));
   const around = able
     .filter(({ left }) => left.length === easiest && !(pools.canGrow && isKeptOffByOthers(left, settings)))
-    .map(({ group, left }) => left.map((obstacle) => stepAround(obstacle, group, demands)).join('; and '));
+    .map(({ group, left }) => left.map((obstacle) => stepAround(obstacle, group, demands, isOurs)).join('; and '));
   // The pod's selectors name nodes that would take it if its images ran there.
   const isPinned = able.every(({ left }) => left.some(({ kind }) => kind === 'affinity' || kind === 'node-name'));
-  const isOurs = isOfKind(settings.taints);
   const isKeptOff = (obstacle: Obstacle) => obstacle.kind === 'taint' && isOurs(obstacle.taint);
   const others = groups.filter(({ group, left }) => isPinned && !isIn(group, explained) && left.every(isKeptOff));
   const otherTargets = [...new Set(others.flatMap(({ group }) => group.architecture ?? []))];
@@ -307,7 +307,12 @@ function poolsFor(
   return adviseOnPools(nodes, nodePools, decision.architectures, settings);
 }
 
-function stepAround(obstacle: Obstacle, group: ExplainedNodes, demands: Demands): string {
+function stepAround(
+  obstacle: Obstacle,
+  group: ExplainedNodes,
+  demands: Demands,
+  isOurs: ReturnType<typeof isOfKind>,
+): string {
   const { names } = group;
   switch (obstacle.kind) {
     case 'unschedulable':
@@ -315,10 +320,13 @@ function stepAround(obstacle: Obstacle, group: ExplainedNodes, demands: Demands)
     case 'node-name':
       return `remove nodeName (${demands.nodeName}) from the pod`;
     case 'taint': {
-      const { key } = obstacle.taint;
+      const { key, value } = obstacle.taint;
+      const add = `add a toleration for ${taintText(obstacle.taint)} to the pod`;
+      // The images of a pod that is left alone are not looked up, and archaware sets its taint again.
+      if (isOurs(obstacle.taint)) return `${add} if its images run on ${value}`;
       return key.startsWith('node.kubernetes.io/')
         ? `see why ${few(names)} is ${key.replace('node.kubernetes.io/', '')}`
-        : `add a toleration for ${taintText(obstacle.taint)} to the pod, or remove that taint from ${few(names)}`;
+        : `${add}, or remove that taint from ${few(names)}`;
     }
     case 'affinity':
       return stepTowards(demands, group);

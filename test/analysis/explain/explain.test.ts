@@ -375,7 +375,7 @@ describe('the advice', () => {
       { ...LEFT_ALONE, nodes: [arm] },
       [
         /^remove the label archaware.dev\/ignore, or give it tolerations of its own/,
-        /^add a toleration for supported-arch=arm64:NoSchedule to the pod/,
+        /^add a toleration for supported-arch=arm64:NoSchedule to the pod if its images run on arm64$/,
       ],
     ],
     ['a finished pod', { images: '!denied', status: { phase: 'Succeeded' } }, []],
