@@ -76,12 +76,12 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
   if (!URL.canParse(cluster.server) || !/^https?:/.test(cluster.server)) {
     throw new KubeconfigError(`kubeconfig: server "${cluster.server}" is not an http or https address`);
   }
-  if (cluster.server.startsWith('http:')) {
-    // KubeConfig refuses plain http unless there is no certificate to verify; `kubectl proxy` serves plain http on loopback.
-    config.clusters = config.clusters.map((entry) => (entry === cluster ? { ...entry, skipTLSVerify: true } : entry));
-  }
   const inCluster = config.getCurrentContext() === IN_CLUSTER_CONTEXT;
   const proxy = inCluster ? undefined : proxyOf(cluster);
+  // KubeConfig only makes headers here. It fails with a proxy, and refuses plain http, which `kubectl proxy` serves, if it is to verify a certificate.
+  const isPlain = cluster.server.startsWith('http:');
+  const other = { proxyUrl: '', skipTLSVerify: isPlain || cluster.skipTLSVerify };
+  config.clusters = config.clusters.map((entry) => (entry === cluster ? { ...entry, ...other } : entry));
   const tokenFile = inCluster ? undefined : tokenFileOf(filesOf(options.kubeconfig), config.getCurrentUser()?.name);
   return {
     server: cluster.server.replace(/(?<!\/)\/+$/, ''),

@@ -129,7 +129,9 @@ describe('finding the cluster', () => {
     const proxyFor = async (cluster: unknown) => findCluster({ kubeconfig: await written(cluster) }).proxy;
     try {
       Object.assign(process.env, { HTTPS_PROXY: 'http://u:p@env:3128', NO_PROXY: '10.0.0.0/8' });
-      expect(await proxyFor(proxied('socks5://p:1080'))).to.deep.equal({ uri: 'socks5://p:1080' });
+      const access = findCluster({ kubeconfig: await written(proxied('socks5://p:1080')) });
+      expect(access.proxy).to.deep.equal({ uri: 'socks5://p:1080' });
+      expect(await access.authenticate()).to.deep.equal({ authorization: 'Bearer t' });
       expect(await proxyFor(config(SERVER))).to.deep.equal({ uri: 'http://env:3128', token: 'Basic dTpw' });
       for (const direct of ['https://10.0.0.1:6443', 'https://127.0.0.1:6443', 'http://127.0.0.1:8001']) {
         expect(await proxyFor(config(direct)), direct).to.equal(undefined);
