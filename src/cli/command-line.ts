@@ -80,7 +80,8 @@ function withEscapes(surroundings: Surroundings): Surroundings {
   const { note, status, ask } = surroundings;
   return {
     ...surroundings,
-    note: (line) => note(escaped(line)),
+    // A line feed would begin a line that looks like one of the program.
+    note: (line) => note(escaped(line).replaceAll('\n', '\\u000a')),
     status: status && ((line) => status(escaped(line))),
     ask: ask && ((question, signal) => ask(escaped(question), signal)),
   };

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { configuredInstallation, productForAll, workload } from '../support/product.ts';
 
-/** Sets the title of a terminal, colours it, and turns the direction of the text. */
-const EVIL = '\u001b]0;owned\u0007\u001b[31m\u009b2J\u202e';
+/** Sets the title of a terminal, colours it, turns the direction of the text, and begins a line. */
+const EVIL = '\u001b]0;owned\u0007\u001b[31m\u009b2J\u202e\nowned';
 /** What a terminal obeys; line feeds are the program's own. */
-const RAW = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+const RAW = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|^owned/mu;
 
 describe('text of a cluster', () => {
   const product = productForAll();
@@ -21,7 +21,7 @@ describe('text of a cluster', () => {
       ['DaemonSet', 'agent'],
       ['StatefulSet', 'db'],
     ] as const) {
-      await product.cluster.apply(workload(kind, name, [image]));
+      await product.cluster.apply(workload(kind, name, [image], { template: { imagePullSecrets: [{ name: EVIL }] } }));
     }
     const annotations = { 'archaware.dev/architectures': `${EVIL}amd64`, 'archaware.dev/preferred': EVIL };
     await product.cluster.createPod({ name: 'p', images: [image], metadata: { annotations } });

@@ -151,7 +151,8 @@ async function showPlan(run: CleanRun): Promise<TraceInventory> {
   const { columns, output, note: say } = context;
   const { client, taints, signal } = look;
   const inventory = await takeInventory(look);
-  if (!flags.dryRun || output !== 'table') say(table(PLAN_HEADER, planRows(inventory, run.how), columns).trimEnd());
+  const rows = table(PLAN_HEADER, planRows(inventory, run.how), columns).trimEnd();
+  if (!flags.dryRun || output !== 'table') for (const row of rows.split('\n')) say(row);
   run.pools = taintingPools(inventory.nodes, await readNodePools(client, readNodePool, say, signal), taints);
   for (const note of taintingPoolNotes(run.pools, taintKind(taints))) say(note);
   return inventory;
