@@ -4,6 +4,7 @@ import type { Knowledge } from '../decide.ts';
 import { settingsFor, skipTemplate } from '../eligibility.ts';
 import { intersect, type NarrowedImage, narrow, onlySchedulable } from '../images.ts';
 import { readTemplate } from '../objects/pod.ts';
+import { withinText } from '../reasons.ts';
 import { readTemplateSubject, type Subject } from '../subject.ts';
 import type { ReviewedObject } from './pod.ts';
 
@@ -49,11 +50,12 @@ function sentences(subject: Subject, before: Subject | undefined, input: Warning
   const sets = setsOf(narrow(subject, input));
   const common = intersect(sets.map(({ architectures }) => architectures));
   if (common === undefined) return [];
-  if (common.length === 0) {
+  if (onlySchedulable(common, settings).length === 0) {
+    const { schedulable, noCommonArchitecture } = settings;
+    const isReleased = noCommonArchitecture === 'release' && schedulable.length > 0;
+    const then = isReleased ? `run on ${schedulable.join(' and ')} nodes` : WITHOUT_COMMON[noCommonArchitecture];
     const each = sets.map(({ image, architectures }) => `${image}: ${architectures.join(', ') || 'none'}`).join('; ');
-    return [
-      `the images have no architecture in common, so the pods will ${WITHOUT_COMMON[settings.noCommonArchitecture]} (${each})`,
-    ];
+    return [`the images have no architecture in common${withinText(schedulable)}, so the pods will ${then} (${each})`];
   }
   const lacking =
     asked && sets.find(({ architectures }) => !architectures.some((one) => asked.architectures.includes(one)));

@@ -21,6 +21,10 @@ const onArm = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
 const apart = 'the images have no architecture in common, so the pods will';
 const sets = '(amd: amd64; arm: arm64)';
 const apartAs = (noCommonArchitecture: Settings['noCommonArchitecture']) => ({ settings: { noCommonArchitecture } });
+const within = 'the images have no architecture in common within architectures.schedulable (amd64), so the pods will';
+const onlyAmd = (noCommonArchitecture: Settings['noCommonArchitecture']) => ({
+  settings: { noCommonArchitecture, schedulable: ['amd64'] },
+});
 const dropped = 'arm64 was dropped: the running version has it';
 const onAmd = 'image amd runs on amd64 only; the pods will run on amd64 nodes';
 
@@ -52,6 +56,8 @@ const rows: Row[] = [
   ['a template to be ignored', template(['amd'], {}, { labels: { 'archaware.dev/ignore': 'true' } }), []],
   ['a workload to be ignored', template(['amd']), [], { labels: { 'archaware.dev/ignore': 'true' } }],
   ['a namespace that is excluded', template(['amd']), [], { settings: { excludeNamespaces: ['shop'] } }],
+  ['what may not be scheduled', template(['arm']), [`${within} be held (arm: arm64)`], onlyAmd('hold')],
+  ['the same, released', template(['arm']), [`${within} run on amd64 nodes (arm: arm64)`], onlyAmd('release')],
   ['only what may be scheduled counts', template(['amd']), [], { settings: { schedulable: ['amd64'] } }],
 ];
 
