@@ -148,6 +148,8 @@ const SAME_TIME_MS = 5_000;
 function outlookOf({ pod, record, settings }: PodCase, decision: Decision, { wall }: PlacingOptions['clock']): string {
   if (decision.kind !== 'wait' || pod.nodeName !== undefined || onlyObserves(settings)) return '';
   if (decision.givesUpInMs === undefined) return settings.unresolvable === 'wait' ? WAITS_FOR_LOOKUP : '';
+  // A gate of others may stay for any time.
+  if (pod.gated !== undefined && pod.gated.gates.length > 1) return '';
   const atMs = wall() + decision.givesUpInMs;
   const before = record.notes?.startsAt;
   if (before !== undefined && Math.abs(before - atMs) <= SAME_TIME_MS) return startsAtLatestText(before);

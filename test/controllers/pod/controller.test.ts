@@ -126,11 +126,13 @@ describe('the reconciliation of a pod', () => {
     expect(events.slice(1).map((event) => event.split(':')[0])).to.deep.equal(['OpenPlacement']);
   });
 
+  const OTHER_GATE = { schedulingGates: [...GATED.schedulingGates, { name: 'example.com/wait' }] };
   const TWO_IMAGES = { containers: [{ image: 'app' }, { image: 'new' }] };
   const outlooks: readonly (readonly [what: string, given: Partial<Settings>, spec: JsonObject, end: RegExp])[] = [
     ['it waits until a lookup succeeds', { unresolvable: 'wait' }, {}, /; the pod waits until a lookup succeeds \(.*$/],
     ['nothing about a pod that has a node', {}, BOUND, /: connection refused$/],
     ['nothing in the mode observe, which holds no pod', { mode: 'observe' }, {}, /: connection refused$/],
+    ['nothing about a pod with a gate of others', { mode: 'both' }, OTHER_GATE, /: connection refused$/],
     ['nothing while another lookup may be the last', {}, TWO_IMAGES, /: connection refused$/],
   ];
   for (const [what, given, spec, end] of outlooks) {
