@@ -4,7 +4,7 @@ import { isoTime } from '../../kit/duration.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import { printable } from '../../kit/printable.ts';
 import type { Placement } from '../../placement/decide.ts';
-import { skipFacts } from '../../placement/eligibility.ts';
+import { isSystemNamespace, skipFacts } from '../../placement/eligibility.ts';
 import { isOurTaint, readManaged } from '../../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture, readTaint } from '../../placement/nodes/node.ts';
 import { problemsOf } from '../../placement/object-problems.ts';
@@ -148,11 +148,17 @@ function adviceFor({ regarding: { kind }, reason, note }: Said): string {
 }
 
 /** Returns the problems that a leader knows. `said`: what its Events said about objects, and is still so. `now`: the wall time. */
-export function knownProblems(counts: Counts, said: readonly Said[], now: number): StatusProblem[] {
+export function knownProblems(
+  counts: Counts,
+  said: readonly Said[],
+  now: number,
+  settings: Pick<Settings, 'systemNamespaces'>,
+): StatusProblem[] {
   const { contested, heldBack, stopped, onWrongNodes, configurationInUse, certificateExpiry } = counts;
-  // Many pods may be on wrong nodes, or refused. What harms the whole cluster comes first.
-  const rank = ({ regarding: { kind }, reason }: Said) =>
-    reason === 'WrongNode' ? 3 : kind === 'Pod' ? 2 : kind === 'Node' ? 0 : 1;
+  // Many pods may be on wrong nodes, or refused. What harms the whole cluster comes first: tenants can have any number of problems.
+  const rank = ({ regarding: { kind, namespace }, reason }: Said) =>
+    (reason === 'WrongNode' ? 3 : kind === 'Pod' ? 2 : kind === 'Node' ? 0 : 1) +
+    (namespace === undefined || isSystemNamespace(namespace, settings) ? 0 : 4);
   const ranked = said.toSorted((one, other) => rank(one) - rank(other));
   const named = ranked.slice(0, MOST_NAMED).map((each) => {
     const { kind, namespace, name } = each.regarding;
@@ -278,6 +284,6 @@ export async function gatherStatus(base: Base, parts: Parts): Promise<LeaderStat
     },
     keepsDaemonSets: terms.keepsDaemonSets(),
     published: terms.published(),
-    problems: knownProblems(counts, said, base.clock.wall()),
+    problems: knownProblems(counts, said, base.clock.wall(), settings),
   };
 }

@@ -23,7 +23,7 @@ export type TroubleReason = keyof typeof TROUBLES;
 /** What an Event of this replica said about an object. */
 export type Said = { readonly regarding: Regarding; readonly reason: TroubleReason; readonly note: string };
 
-/** How many are remembered: of one namespace, so that its authors displace no others, and in all. */
+/** How many are remembered: of one namespace, so that its authors displace no others, and in all, where the largest one gives way. */
 const MOST = { ofNamespace: 10, inAll: 100, bytes: 400 } as const;
 
 /** Remembers what the Events of a recorder say that may be a problem, for the status of the leader. */
@@ -37,9 +37,15 @@ export function rememberSaid(events: EventRecorder): EventRecorder & { said(): I
     said.delete(key);
     const entry = { regarding, reason, note: printable(note, MOST.bytes) };
     const alike = [...said].filter(([, other]) => homeOf(other) === homeOf(entry));
-    const [oldest] = alike.length >= MOST.ofNamespace ? alike : said.size >= MOST.inAll ? said : [];
+    const [oldest] = alike.length >= MOST.ofNamespace ? alike : said.size >= MOST.inAll ? largest() : [];
     if (oldest !== undefined) said.delete(oldest[0]);
     said.set(key, entry);
+  }
+
+  function largest(): readonly (readonly [key: string, Said])[] {
+    const homes = new Map<string, (readonly [key: string, Said])[]>();
+    for (const each of said) homes.set(homeOf(each[1]), [...(homes.get(homeOf(each[1])) ?? []), each]);
+    return [...homes.values()].reduce((one, other) => (other.length > one.length ? other : one), []);
   }
 
   return {

@@ -109,6 +109,11 @@ const said = (kind: string, name: string, reason: Said['reason']): Said => ({
   note: 'why',
 });
 
+const of = (namespace: string, { regarding, ...rest }: Said): Said => ({
+  ...rest,
+  regarding: { ...regarding, namespace },
+});
+
 describe('the problems that a leader knows', () => {
   const rows: readonly (readonly [what: string, counts: Counts, said: readonly Said[], expected: readonly RegExp[]])[] =
     [
@@ -120,6 +125,16 @@ describe('the problems that a leader knows', () => {
         counts(),
         ['Pod', 'DaemonSet', 'Node'].map((kind) => said(kind, 'a', 'WriteRefused')),
         [/^Node a/, /^DaemonSet shop\/a/, /^Pod shop\/a/],
+      ],
+      [
+        'one of the system, whatever tenants have',
+        counts({ stopped: 1 }),
+        [
+          ...Array.from({ length: 12 }, (_, index) => said('ReplicaSet', `r${index}`, 'RefusedByPolicy')),
+          of('kube-system', said('DaemonSet', 'cni', 'RolloutStopped')),
+          of('kube-system', said('Pod', 'dns', 'WrongNode')),
+        ],
+        [/kube-system\/cni/, /kube-system\/dns/, ...Array.from({ length: 8 }, () => /RefusedByPolicy/), /^4 more/],
       ],
       ['a refused file', counts({ configurationInUse: false }), [], [/^the changed configuration file is refused/]],
       ['a certificate that ends soon', counts({ certificateExpiry: NOW + 7_200_000 }), [], [/at 2026-01-01T02:00:00/]],
@@ -164,7 +179,7 @@ describe('the problems that a leader knows', () => {
     ];
   for (const [what, given, events, expected] of rows) {
     it(what, () => {
-      const problems = knownProblems(given, events, NOW);
+      const problems = knownProblems(given, events, NOW, settings());
       expect(problems.map(({ problem }) => problem)).to.have.lengthOf(expected.length);
       for (const [index, pattern] of expected.entries()) expect(problems[index]?.problem).to.match(pattern);
       for (const { do: advice } of problems) expect(advice).not.to.equal('');
@@ -172,25 +187,25 @@ describe('the problems that a leader knows', () => {
   }
 
   it('says of a refused write that a right may be missing, too', () => {
-    const [problem] = knownProblems(counts(), [said('Pod', 'a', 'WriteRefused')], NOW);
+    const [problem] = knownProblems(counts(), [said('Pod', 'a', 'WriteRefused')], NOW, settings());
     expect(problem?.do).to.match(/^if a right is missing, apply the manifest of the mode again; otherwise allow/);
   });
 
   it('says how pods that are allowed again come at once: their owner waits for up to a quarter of an hour', () => {
-    const [problem] = knownProblems(counts(), [said('DaemonSet', 'a', 'RefusedByPolicy')], NOW);
+    const [problem] = knownProblems(counts(), [said('DaemonSet', 'a', 'RefusedByPolicy')], NOW, settings());
     expect(problem?.do).to.match(/; then kubectl rollout restart, because/);
   });
 
   it("says how a taint with another value is put right, if archaware's own policy refuses that", () => {
     const note = 'nodes "n1" is forbidden: ValidatingAdmissionPolicy \'archaware-guard-nodes\' denied request';
-    const [problem] = knownProblems(counts(), [{ ...said('Node', 'n1', 'WriteRefused'), note }], NOW);
+    const [problem] = knownProblems(counts(), [{ ...said('Node', 'n1', 'WriteRefused'), note }], NOW, settings());
     expect(problem?.do).to.match(
       /^if somebody gave the taint of archaware another value, kubectl taint node NAME KEY-.* the domain of a label rule, /,
     );
   });
 
   it('says where the other writer of a node is to be found', () => {
-    const [problem] = knownProblems(counts(), [said('Node', 'n1', 'WriteContested')], NOW);
+    const [problem] = knownProblems(counts(), [said('Node', 'n1', 'WriteContested')], NOW, settings());
     expect(problem?.do).to.match(/^set the taint where that writer gets its taints from/);
   });
 });
@@ -229,6 +244,9 @@ describe('what Events said', () => {
     expect(all()).to.have.lengthOf(11);
     expect(all()[0]).to.equal('system/cni n');
     expect(all().at(-1)?.length).to.be.at.most(420);
+    for (let index = 0; index < 120; index++) emit(`tenant-${index % 12}`, `x${index}`, 'WriteRefused');
+    expect(all()).to.have.lengthOf(100);
+    expect(all()[0], 'a tenant of many namespaces').to.equal('system/cni n');
     for (let index = 0; index < 500; index++) emit(`n${index}`, 'x', 'WriteRefused');
     expect(all()).to.have.lengthOf(100);
   });
