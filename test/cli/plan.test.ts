@@ -27,6 +27,18 @@ describe('plan', () => {
     expect(stderr).to.match(/1 DaemonSet stays without tolerations .* \(default\/agent\); allow/);
   });
 
+  it('names DaemonSets that are left alone with tolerations of an earlier mode', async () => {
+    const tolerations = [{ key: 'supported-arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' }] as const;
+    const annotations = { 'archaware.dev/tolerations': writeRecord(tolerations, [], GUESSED) ?? '' };
+    const agent = { metadata: { name: 'agent', namespace: 'default', generation: 1, annotations } };
+    const sent = JSON.parse(workload('DaemonSet', 'agent', [product.image('agent', ['arm64'])]));
+    await product.cluster.apply(JSON.stringify({ ...sent, ...agent }));
+    const flags = ['--placement.mode', 'affinity', '--webhook.enabled', '--pods.daemonSets', 'ignore'];
+    expect((await plan(...flags)).stderr).to.match(
+      /^no node and .* may be used; but 1 DaemonSet\(s\) \(default\/agent\) that archaware leaves alone keep theirs until/m,
+    );
+  });
+
   it('names the key because of which pods are held, and warns of architectures that no node has', async () => {
     await product.cluster.createPod({ name: 'web', images: [product.image('app', ['amd64', 'arm64'])] });
     await product.cluster.createPod({

@@ -66,7 +66,17 @@ function nodeNotes(planned: Planned): string[] {
   if (onlyObserves(settings)) return [...notes, observeNote(nodesWithUnmanagedTaints(nodes(), settings, false).length)];
   // DaemonSets that `run` skips keep their tolerations in any case, so they do not count.
   const left = findLeftovers(nodes(), runs('daemonsets') ? served(planned) : undefined, settings);
-  return left === undefined ? notes : [...notes, leftoverNote(left, settings, runs('nodes'))];
+  if (left === undefined) return notes;
+  const isServed = new Set(served(planned));
+  const alone = [...watches.daemonSets.store.values()].filter((daemonSet) => !isServed.has(daemonSet));
+  const kept = findLeftovers([], alone, settings)?.daemonSets ?? [];
+  return [...notes, `${leftoverNote(left, settings, runs('nodes'))}${keptText(kept)}`];
+}
+
+function keptText(kept: readonly string[]): string {
+  return kept.length === 0
+    ? ''
+    : `; but ${describe('DaemonSet', kept).join('')} that archaware leaves alone keep theirs until clean runs`;
 }
 
 function publishNote(why: string | undefined): string {
