@@ -11,7 +11,6 @@ const CHART = 'manifests/helm/archaware-controller/';
 /** RBAC cannot limit the creation of an object to a name. These have no policy that does, for a reason. */
 const UNGUARDED: ReadonlyMap<string, string> = new Map([
   ['events.events.k8s.io', 'they are about objects of every namespace, and expire'],
-  ['knownimages.archaware.dev', 'only the policy archaware-place reads the kind, in one namespace'],
   ['pods/eviction', 'it is a request, and no object stays'],
 ]);
 

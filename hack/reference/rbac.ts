@@ -52,9 +52,9 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       ]),
     ),
   ),
-  'knownimages.archaware.dev': { create: 'what is published, with `placement.publish`' },
   'knownimages.archaware.dev/known': {
     read: 'what an earlier leader published',
+    create: 'what is published, with `placement.publish`',
     patch: 'what is published, with `placement.publish`',
     delete: '`clean`, and when nothing may be published any more',
   },

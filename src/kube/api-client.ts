@@ -66,10 +66,16 @@ export type ConnectedClient = ApiClient & {
   renew(): void;
 };
 
-/** The verbs of the Kubernetes API that the program uses, as RBAC and audit logs name them. */
-export type ApiVerb = 'get' | 'list' | 'create' | 'update' | 'patch' | 'delete';
+/**
+ * The verbs of the Kubernetes API that the program uses, as RBAC and audit logs name them, and `apply`: a patch that creates. Only its
+ * path has the name of a new object, so only for it can RBAC limit the right to create to a name.
+ */
+export type ApiVerb = 'get' | 'list' | 'create' | 'update' | 'patch' | 'apply' | 'delete';
 
-const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
+const METHODS = {
+  ...({ get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', apply: 'PATCH' } as const),
+  delete: 'DELETE',
+} as const;
 /** A token from a file or a plug-in is used for this long, unless the server answers 401 earlier. */
 const LOGIN_MS = 60_000;
 /** The longest wait for an answer to begin, and between two pieces of its body. */
@@ -294,6 +300,7 @@ function broken(client: ClientState, request: SentCall, cause: Error, hasBegun: 
 
 /** Returns the type of a request's body. */
 export function contentTypeOf(verb: SentCall['verb'], body: unknown): string {
+  if (verb === 'apply') return 'application/apply-patch+yaml';
   if (verb !== 'patch') return 'application/json';
   return Array.isArray(body) ? 'application/json-patch+json' : 'application/merge-patch+json';
 }

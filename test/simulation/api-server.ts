@@ -67,8 +67,16 @@ type Reply =
   | { readonly status: number; readonly json: string }
   | { readonly status: number; readonly body: JsonObject };
 
-const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
-const WRITES: ReadonlySet<ApiVerb> = new Set(['create', 'update', 'patch', 'delete']);
+const METHODS = {
+  get: 'GET',
+  list: 'GET',
+  create: 'POST',
+  update: 'PUT',
+  patch: 'PATCH',
+  apply: 'PATCH',
+  delete: 'DELETE',
+} as const;
+const WRITES: ReadonlySet<ApiVerb> = new Set(['create', 'update', 'patch', 'apply', 'delete']);
 const REFUSED: Reply = {
   status: 403,
   body: { reason: 'Forbidden', message: 'daemonsets.apps is forbidden: a policy denied request: hands off' },

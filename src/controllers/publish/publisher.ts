@@ -207,7 +207,7 @@ async function write(state: PublisherState, signal: AbortSignal): Promise<void> 
   const metadata = { name: KNOWN_IMAGES, namespace, labels: { [APP_LABEL]: DEPLOYMENT } };
   const answer = isObject(object.metadata)
     ? await client.request('patch', `${path}${query}`, { body: { ...changed, written }, signal })
-    : await client.request('create', `${path.slice(0, path.lastIndexOf('/'))}${query}`, {
+    : await client.request('apply', `${path}${query}`, {
         body: { apiVersion: 'archaware.dev/v1', kind: 'KnownImages', metadata, ...wanted, written },
         signal,
       });

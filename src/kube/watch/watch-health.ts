@@ -7,7 +7,7 @@ type WatchState = { readonly kind: string; readonly brokenSinceMs: number | unde
 /** The last period in which the API server answered without a gap, as far as this process saw. Milliseconds on the monotonic clock. */
 export type Answering = { readonly sinceMs: number; readonly lastMs: number };
 
-const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete']);
+const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'apply', 'delete']);
 
 /** A watch that is broken for this long while the API server answers makes a replica not ready. */
 const BROKEN_MS = 120_000;

@@ -42,11 +42,11 @@ function publishing(stored?: JsonObject) {
         requests.push(verb);
         if (state.status > 0) throw new ApiError(state.status, {}, verb);
         const body = isObject(options?.body) ? options.body : {};
-        if (verb === 'create') state.stored = body;
+        if (verb === 'apply') state.stored = body;
         else if (state.stored === undefined) throw new ApiError(404, {}, verb);
         else if (verb === 'delete') state.stored = undefined;
         else if (verb === 'patch') state.stored = merged(state.stored, body);
-        if (verb === 'create' || verb === 'patch') version(state);
+        if (verb === 'apply' || verb === 'patch') version(state);
         return state.stored ?? {};
       },
     },
@@ -120,7 +120,7 @@ describe('the publisher', () => {
   it('publishes what pods use and is known, in batches, and nothing twice', async () => {
     const { publisher, state, answers, sent, pass, settle } = publishing();
     await pass(0);
-    expect(sent()).to.equal('get create');
+    expect(sent()).to.equal('get apply');
     state.known.set('x/a:1', index('amd64', 'arm64'));
     for (const image of ['x/a:1', 'x/a:1', 'x/b:1']) publisher.images.namesOf(image);
     await pass(4_000);
