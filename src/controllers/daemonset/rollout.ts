@@ -3,6 +3,7 @@ import { namespaceOf } from '../../kit/fairness/fair-queue.ts';
 import type { Store } from '../../kube/watch/collection.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import {
+  isMissing,
   isUnproven,
   judge,
   progressOf,
@@ -299,9 +300,17 @@ function verdictOf(turn: RolloutTurn, key: string): RolloutVerdict | undefined {
   const daemonSet = newest(turn, key);
   if (rollout === undefined) return undefined;
   const isOurs = daemonSet?.generation === rollout.generation && daemonSet.observed;
+  const now = turn.clock.monotonic();
+  const missingSince = isOurs && isMissing(daemonSet) ? (rollout.missingSince ?? now) : undefined;
+  if (missingSince !== rollout.missingSince) {
+    const before = rollout;
+    rollout = { ...rollout, missingSince };
+    rollouts.set(key, rollout);
+    if (turn.counted.has(before)) turn.counted.add(rollout);
+  }
   const progress = isOurs ? progressOf(daemonSet) : 0;
   if (progress > rollout.progress) {
-    rollout = { ...rollout, progress, progressAt: turn.clock.monotonic() };
+    rollout = { ...rollout, progress, progressAt: now };
     rollouts.set(key, rollout);
   }
   const verdict = judged(turn, key, rollout, daemonSet);

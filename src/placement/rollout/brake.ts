@@ -15,6 +15,8 @@ export type Rollout = {
   /** How far it has come, and since when it has not come further. */
   readonly progress: number;
   readonly progressAt: number;
+  /** Since when daemon pods are seen to be missing. */
+  readonly missingSince?: number | undefined;
   /** Whether the change was taken back. */
   readonly isTakenBack: boolean;
   /** Whether it was found in a record, which the author of the DaemonSet can write. */
@@ -69,7 +71,7 @@ export function recordedRollout(daemonSet: DaemonSet, { now, wall }: Times): Rol
   const age = ago(entry?.at);
   const begunAt = age > OLD_MS ? now : now - age;
   const progress = observed ? progressOf(daemonSet) : 0;
-  const progressAt = progress === 0 ? begunAt : Math.max(begunAt, now - ago(entry?.statusAt));
+  const progressAt = daemonSet.updated === 0 ? begunAt : Math.max(begunAt, now - ago(entry?.statusAt));
   return {
     ...{ uid, generation, begunAt, currentBefore: current, progress },
     isAwaited: state === 'awaited',
@@ -96,7 +98,11 @@ export function judge(
   if (isHarmless && lasted > PAUSE_MS) return OVER;
   // No answer arrived to the write, and it was not carried out.
   if (daemonSet.generation < rollout.generation && lasted > TURN_MS) return OVER;
-  if (now - rollout.progressAt > TURN_MS) return { kind: 'stopped', missing: isMissing(daemonSet) };
+  if (now - rollout.progressAt > TURN_MS) {
+    // A stuck pod that somebody deletes is missing as well, for a moment.
+    const missing = isMissing(daemonSet) && now - (rollout.missingSince ?? rollout.begunAt) >= LOOK_MS;
+    return { kind: 'stopped', missing };
+  }
   return isSystem || lasted <= TURN_MS ? { kind: 'rolling' } : { kind: 'slow' };
 }
 
@@ -107,13 +113,16 @@ function isBack(daemonSet: DaemonSet, unready: () => number): boolean {
 }
 
 /** Whether daemon pods are not there although nothing else holds the rollout up: the API server does not let them in. */
-function isMissing({ current, desired, updated, available }: DaemonSet): boolean {
+export function isMissing({ current, desired, updated, available }: DaemonSet): boolean {
   return current < desired || (updated < desired && available >= desired);
 }
 
-/** Returns how far a rollout has come. The author of the pods can raise it, but only as often as there are nodes. */
-export function progressOf({ desired, updated, available }: DaemonSet): number {
-  return updated + (updated >= desired ? available : 0);
+/**
+ * Returns how far a rollout has come: each new pod counts, and each that gets available. The author of the pods can raise it, but only a
+ * few times for each node.
+ */
+export function progressOf({ updated, available }: DaemonSet): number {
+  return 2 * updated + available;
 }
 
 /**

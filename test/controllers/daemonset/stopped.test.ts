@@ -68,6 +68,30 @@ describe('a DaemonSet that is not back five minutes after the write', () => {
     expect(shown(tainted.now())).to.equal('arm64');
   });
 
+  /** One of two pods is new, and does not get ready. */
+  const STUCK = { desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 1, numberAvailable: 1 };
+
+  it('keeps the change when somebody deletes the pod that did not get ready, and goes on once its successor does', async () => {
+    const { run, now, status, controller } = await arrangeStopped(STUCK);
+    expect(await run()).to.include({ outcome: 'held' });
+    status('agent', { currentNumberScheduled: 1, updatedNumberScheduled: 0 });
+    expect(await run()).to.include({ outcome: 'held' });
+    expect(controller.stopped()).to.deep.equal([KEY]);
+    // The DaemonSet controller deletes the next pod a moment later, and that pod takes its time to end.
+    status('agent', { ...STUCK, numberAvailable: 2 });
+    await run();
+    expect([shown(now()), controller.stopped()]).to.deep.equal(['arm64', []]);
+  });
+
+  it('loses the change if the pod that did not get ready is not created again within half a minute', async () => {
+    const { run, now, status, clock } = await arrangeStopped(STUCK);
+    status('agent', { currentNumberScheduled: 1, updatedNumberScheduled: 0 });
+    expect(await run()).to.include({ outcome: 'held' });
+    await clock.advance(30 * SECOND);
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(shown(now())).to.equal('');
+  });
+
   /** A guess was written, and lost all pods; then its images are known. */
   async function arrangeGuessed(platforms: string) {
     const arranged = arrangeDaemonSets();
