@@ -1,5 +1,6 @@
 import { isSame, type JsonObject } from '../kit/json.ts';
 import { isArchitectureName } from '../kit/platform.ts';
+import { readTaint, taintKind } from '../placement/nodes/node.ts';
 import { hasEnded } from '../placement/objects/containers.ts';
 import type { DaemonSet } from '../placement/objects/daemonset.ts';
 import { isDaemonSet, isOfKubernetes, type Owner, shownKind } from '../placement/objects/kinds.ts';
@@ -53,8 +54,8 @@ export type RestoredDaemonSet = Pick<DaemonSet, 'updateStrategy'> & {
 
 /** The cluster as far as the decision about a pod depends on it. */
 export type CleanedCluster = {
-  /** The present and earlier taints of archaware, for daemon pods. */
-  readonly keys: readonly { readonly key: string; readonly effect: string }[];
+  /** The present and earlier taints of archaware, as `key:effect`, for daemon pods. Authors of DaemonSets can record any number. */
+  readonly keys: ReadonlySet<string>;
   readonly daemonSetOf: (uid: string) => RestoredDaemonSet | undefined;
   /** The architectures of the nodes. */
   readonly architectures: readonly string[];
@@ -72,7 +73,10 @@ export function cleanPod(object: JsonObject, cluster: CleanedCluster, pod: Pod =
   if (pod.deleting || hasEnded(pod.phase)) return { kind: 'none' };
   const tolerations = pod.tolerations ?? [];
   if (isDaemonSet(pod.owner)) {
-    const ours = tolerations.flatMap((toleration) => cluster.keys.flatMap((key) => asOurs(toleration, key) ?? []));
+    const ours = tolerations.flatMap((toleration) => {
+      const taint = readTaint(toleration);
+      return cluster.keys.has(taintKind(taint)) ? (asOurs(toleration, taint) ?? []) : [];
+    });
     return cleanDaemonPod(ours, tolerations, cluster.daemonSetOf(pod.owner.uid), cluster);
   }
   const ours = oursOf(object, tolerations);

@@ -139,14 +139,14 @@ function reported(object: JsonObject): Namespace | undefined {
   return namespace.report === undefined ? undefined : namespace;
 }
 
-/** Returns every taint that archaware set or may have set, as `key` and `effect`. */
+/** Returns every taint that archaware set or may have set, as `key:effect`. */
 function taintsEver(taints: Settings['taints'], nodes: readonly Node[], daemonSets: readonly DaemonSet[]) {
   const recorded = [
     taints,
     ...nodes.flatMap(({ managed }) => readManaged(managed).taints.filter(hasOurForm)),
     ...daemonSets.flatMap(({ recorded }) => everAdded(readRecord(recorded))),
   ];
-  return [...new Map(recorded.map(({ key, effect }) => [taintKind({ key, effect }), { key, effect }])).values()];
+  return new Set(recorded.map(taintKind));
 }
 
 type Traces = { readonly pod: PodName | CarryingPod; readonly gated: boolean; readonly recorded: boolean };
