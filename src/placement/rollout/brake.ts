@@ -98,11 +98,9 @@ export function judge(
   if (isHarmless && lasted > PAUSE_MS) return OVER;
   // No answer arrived to the write, and it was not carried out.
   if (daemonSet.generation < rollout.generation && lasted > TURN_MS) return OVER;
-  if (now - rollout.progressAt > TURN_MS) {
-    // A stuck pod that somebody deletes is missing as well, for a moment.
-    const missing = isMissing(daemonSet) && now - (rollout.missingSince ?? rollout.begunAt) >= LOOK_MS;
-    return { kind: 'stopped', missing };
-  }
+  // A stuck pod that somebody deletes is missing as well, for a moment.
+  const missing = isMissing(daemonSet) && now - (rollout.missingSince ?? rollout.begunAt) >= LOOK_MS;
+  if (now - rollout.progressAt > TURN_MS) return { kind: 'stopped', missing };
   return isSystem || lasted <= TURN_MS ? { kind: 'rolling' } : { kind: 'slow' };
 }
 
@@ -117,10 +115,7 @@ export function isMissing({ current, desired, updated, available }: DaemonSet): 
   return current < desired || (updated < desired && available >= desired);
 }
 
-/**
- * Returns how far a rollout has come: each new pod counts, and each that gets available. The author of the pods can raise it, but only a
- * few times for each node.
- */
+/** Returns how far a rollout has come. The author of the pods can raise it, but only a few times for each node. */
 export function progressOf({ updated, available }: DaemonSet): number {
   return 2 * updated + available;
 }
