@@ -1,11 +1,12 @@
 import { isForbidden, isGone } from '../kube/errors.ts';
-import { type FoundLease, getLease, type Installation, type LeaseName } from '../kube/installation.ts';
-import { createLease, type Lease, type LeaseAttempt, type LeaseOptions } from '../kube/lease.ts';
+import { type FoundLease, getLease, type LeaseName } from '../kube/installation.ts';
+import { createLease, isCleaner, type Lease, type LeaseAttempt, type LeaseOptions } from '../kube/lease.ts';
 import { retrying } from '../kube/retry.ts';
-import { isLive, leadText, RefusedError, stopAdvice } from './own-controller.ts';
+import { isLive, leadText, RefusedError } from './own-controller.ts';
 
 export type HoldOptions = Pick<LeaseOptions, 'client' | 'clock' | 'identity' | 'durationMs'> & {
-  readonly installation: Installation;
+  /** Returns how to end the holder of the Lease. */
+  readonly stopAdvice: (holder: string) => string;
   /** How long to wait for a live leader to end. */
   readonly waitMs: number;
   /** Whether `clean` has scaled the Deployment to 0. Then a leader that still lives is not one of its replicas, or does not end. */
@@ -80,9 +81,10 @@ async function take(leaseName: LeaseName, options: HoldOptions): Promise<Lease |
     }
     if (attempt.held) return lease;
     if (attempt.alive && clock.monotonic() >= deadline) {
-      const advice = options.stopping
-        ? 'it does not belong to the Deployment of archaware, or it does not stop'
-        : stopAdvice(options.installation);
+      const advice =
+        options.stopping && !isCleaner(attempt.holder)
+          ? 'it does not belong to the Deployment of archaware, or it does not stop'
+          : options.stopAdvice(attempt.holder);
       throw new RefusedError(`${leadText({ ...leaseName, holder: attempt.holder })}: ${advice}`);
     }
     if (!said) {
@@ -99,9 +101,9 @@ async function take(leaseName: LeaseName, options: HoldOptions): Promise<Lease |
 }
 
 /** Watches a Lease that may not be taken, and refuses if somebody renews it. */
-async function refuseIfLive(leaseName: LeaseName, { client, clock, installation, signal }: HoldOptions): Promise<void> {
+async function refuseIfLive(leaseName: LeaseName, { client, clock, stopAdvice, signal }: HoldOptions): Promise<void> {
   const lease = await getLease(client, leaseName, signal);
   if (lease === undefined || !(await isLive(client, lease, { clock, atMostMs: Number.POSITIVE_INFINITY, signal })))
     return;
-  throw new RefusedError(`${leadText(lease)}: ${stopAdvice(installation)}`);
+  throw new RefusedError(`${leadText(lease)}: ${stopAdvice(lease.holder)}`);
 }

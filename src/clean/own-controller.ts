@@ -11,6 +11,7 @@ import {
   type LeaseName,
   readDeployment,
 } from '../kube/installation.ts';
+import { isCleaner } from '../kube/lease.ts';
 import { FIELD_MANAGER } from '../names.ts';
 
 /** The error with which `clean` refuses to start. The message says why, and what to do. Nothing in the cluster was changed. */
@@ -67,19 +68,25 @@ export function wantText(deployment: FoundDeployment | undefined): string | unde
 /** Throws {@link RefusedError} if the Deployment wants replicas. */
 export function refuseWanted(deployment: FoundDeployment | undefined): void {
   const text = wantText(deployment);
-  if (deployment !== undefined && text !== undefined) throw new RefusedError(`${text}: ${stopAdvice(deployment)}`);
+  if (deployment !== undefined && text !== undefined) throw new RefusedError(`${text}: ${scaleAdvice(deployment)}`);
 }
 
 /** Returns `… leads (Lease archaware/archaware-controller)`. */
 export function leadText({ namespace, name, holder }: Pick<FoundLease, 'namespace' | 'name' | 'holder'>): string {
-  const verb = holder.startsWith('clean:') ? 'is another clean that is running' : 'leads';
+  const verb = isCleaner(holder) ? 'is another clean that is running' : 'leads';
   return `${holder} ${verb} (Lease ${namespace}/${name})`;
 }
 
-/** Returns the advice for a refusal: how to stop the controller. */
-export function stopAdvice({ namespace, name }: Installation): string {
-  return `stop it first, with --stop, or: kubectl -n ${namespace} scale deployment ${name} --replicas=0`;
+/** Returns how to end the holder of a Lease. `deployment`: that of the installation; undefined: there is none. */
+export function stopAdvice(holder: string, installation: Installation, deployment?: FoundDeployment): string {
+  if (isCleaner(holder)) return 'wait until it has ended, then run clean again';
+  if (wantText(deployment) !== undefined) return scaleAdvice(installation);
+  const is = deployment === undefined ? 'does not exist' : 'wants 0 replicas';
+  return `stop it first: Deployment ${installationText(installation)} ${is}, so end that process, or name its Deployment with --installation`;
 }
+
+const scaleAdvice = ({ namespace, name }: Installation) =>
+  `stop it first, with --stop, or: kubectl -n ${namespace} scale deployment ${name} --replicas=0`;
 
 /**
  * Watches a Lease until it was renewed, or was not renewed for its duration, at most `atMostMs`. Returns whether it was renewed. It
@@ -119,7 +126,7 @@ export async function stopDeployment(
     if (isGone(error)) return;
     if (!isForbidden(error)) throw error;
     throw new RefusedError(
-      `${error.message}; ${stopAdvice(installation)} as a user who may patch deployments/scale there`,
+      `${error.message}; ${scaleAdvice(installation)} as a user who may patch deployments/scale there`,
     );
   }
   say(`Deployment ${installationText(installation)}: scaled to 0`);

@@ -315,7 +315,8 @@ export function cleanerIdentity(name: string): string {
   return `${CLEANER}${name}`;
 }
 
-function isCleaner(holder: string): boolean {
+/** Whether the holder of a Lease is `clean`. */
+export function isCleaner(holder: string): boolean {
   return holder.startsWith(CLEANER);
 }
 

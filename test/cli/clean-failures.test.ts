@@ -37,10 +37,35 @@ describe('clean, while something fails', () => {
       expect(code, stderr).to.equal(1);
       expect(stderr).to.match(/leads \(Lease other\/arch\): stop it first/);
     }
+    const outside =
+      /leads .*: stop it first: Deployment archaware\/archaware-controller does not exist, so end that process/;
+    expect((await asAdmin('--yes', ...configured)).stderr).to.match(outside);
+    const planned = await asAdmin('--dry-run', '--stop', ...configured);
+    expect(planned.stderr, '--stop has no Deployment to scale').to.match(/without --dry-run, clean refuses/);
+    expect(planned.stdout).to.match(/clean would refuse/);
     const stopping = await asAdmin('--yes', '--stop', ...configured);
     expect(stopping.code).to.equal(1);
     expect(stopping.stderr).to.match(/ leads \(Lease .*it does not belong to the Deployment of archaware/);
     expect(await taints()).to.deep.equal(['amd64', 'arm64']);
+  });
+
+  it('says of another clean that it ends by itself, with and without --stop', async () => {
+    await (await settle()).stop();
+    const renew = async (now: string) =>
+      product.patch(LEASE, { spec: { holderIdentity: 'clean:other', leaseDurationSeconds: 15, renewTime: now } });
+    await renew(new Date().toISOString().replace('Z', '000Z'));
+    const renewing = setInterval(() => void renew(new Date().toISOString().replace('Z', '000Z')), 500);
+    try {
+      for (const flag of ['--yes', '--stop']) {
+        const { code, stderr } = await asAdmin('--yes', flag);
+        expect([code, stderr.trim().split('\n').at(-1)]).to.deep.equal([
+          1,
+          'archaware: clean:other is another clean that is running (Lease archaware/archaware-controller): wait until it has ended, then run clean again',
+        ]);
+      }
+    } finally {
+      clearInterval(renewing);
+    }
   });
 
   it('names the right that it lacks to look for the controller', async () => {

@@ -199,7 +199,7 @@ export function startCleaner(options: { name: string; world: World; server: Mode
     const timing = { durationMs: 60_000, waitMs: 600_000, stopping: true };
     const lease = await holdLease(
       leaseTo,
-      { client: direct, clock, installation, identity: name, ...timing, say, signal: end.signal },
+      { client: direct, clock, stopAdvice: () => '', identity: name, ...timing, say, signal: end.signal },
       () => end.abort(),
     );
     const search = { client, installation, lease: leaseTo, signal: end.signal };

@@ -36,6 +36,7 @@ import { ConfigurationError } from '../../config/shown-problems.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { ApiError, isGone } from '../../kube/errors.ts';
+import type { LeaseName } from '../../kube/installation.ts';
 import { cleanerIdentity } from '../../kube/lease.ts';
 import { createRetryingClient } from '../../kube/retry.ts';
 import { createWriter } from '../../kube/writer.ts';
@@ -163,9 +164,10 @@ async function planOnly(run: CleanRun, controller: OwnController): Promise<numbe
   const { context, flags, ledger, look } = run;
   const inventory = await showPlan(run);
   record(ledger, inventory, { taints: look.taints, how: run.how, planned: true });
+  const stops = flags.stop && wantText(controller.deployment) !== undefined;
   for (const { item, reason } of await refusals(run, controller, Number.POSITIVE_INFINITY)) {
-    context.note(flags.stop ? `--stop would stop it first: ${reason}` : `without --dry-run, clean refuses: ${reason}`);
-    if (!flags.stop) ledger.left('controllers', item, `clean refuses to run next to it: ${reason}`);
+    context.note(stops ? `--stop would stop it first: ${reason}` : `without --dry-run, clean refuses: ${reason}`);
+    if (!stops) ledger.left('controllers', item, `clean refuses to run next to it: ${reason}`);
   }
   run.before = inventory;
   printResult(run, ledger.outcome('dry run'));
@@ -196,7 +198,7 @@ async function work(run: CleanRun, { deployment }: OwnController, shown: TraceIn
   const isStopped = flags.stop && deployment !== undefined && deployment.wanted > 0;
   if (isStopped) await stopDeployment(client, deployment, { say, signal });
   else refuseWanted(deployment);
-  run.lease = await hold(run, isStopped);
+  run.lease = await hold(run, deployment, isStopped);
   // A replica that starts meanwhile would wait for the Lease, and would write everything again when `clean` releases it.
   refuseWanted((await findController(search)).deployment);
   const mayWrite = () => run.lease?.mayWrite() ?? true;
@@ -244,13 +246,14 @@ async function removeStatus({ context, connection, search }: CleanRun, mayWrite:
   }
 }
 
-async function hold({ context, flags, connection, search, end }: CleanRun, isStopped: boolean) {
+async function hold(run: CleanRun, deployment: OwnController['deployment'], isStopped: boolean) {
+  const { context, flags, connection, search, end } = run;
   if (search.lease === undefined) return undefined;
   const { clock, config, note: say } = context;
   const options = {
     client: connection.leaseClient,
     clock,
-    installation: search.installation,
+    stopAdvice: (holder: string) => stopAdvice(holder, search.installation, deployment),
     identity: cleanerIdentity(`${hostname()}-${randomUUID()}`),
     durationMs: milliseconds(config.leaderElection.leaseDuration),
     waitMs: isStopped ? FAREWELL_MS : 0,
@@ -268,15 +271,15 @@ async function refusals(
   atMostMs: number,
 ): Promise<{ readonly item: Item; readonly reason: string }[]> {
   const { client, installation, signal } = search;
-  const refusal = (kind: string, { namespace, name }: { namespace: string; name: string }, why: string) => ({
+  const refusal = (kind: string, { namespace, name }: LeaseName, why: string, holder = '') => ({
     item: { kind, namespace, name },
-    reason: `${why}: ${stopAdvice(installation)}`,
+    reason: `${why}: ${stopAdvice(holder, installation, deployment)}`,
   });
   const wants = wantText(deployment);
   const leads = lease !== undefined && (await isLive(client, lease, { clock: context.clock, atMostMs, signal }));
   return [
     ...(wants === undefined ? [] : [refusal('Deployment', installation, wants)]),
-    ...(leads ? [refusal('Lease', lease, leadText(lease))] : []),
+    ...(leads ? [refusal('Lease', lease, leadText(lease), lease.holder)] : []),
   ];
 }
 
