@@ -11,9 +11,9 @@ export const TROUBLES = {
   RefusedByPolicy:
     'allow what archaware adds in the policy that refuses it (docs/security.md, "Other admission plug-ins"); then kubectl rollout restart, because the owner tries again ever more rarely',
   TaintHeldBack:
-    'allow the account of archaware in the policy that refuses the write; or add the tolerations to the source of the DaemonSet; or use placement.mode affinity or taints.manage false (docs/alerts.md, "ArchawareTaintsHeldBack")',
+    'if its write is refused, allow the account of archaware in the policy that refuses it, or add the tolerations to the source of the DaemonSet; if it waits for others, or is not back, see to the DaemonSet that rolls (Event RolloutStopped); or use placement.mode affinity or taints.manage false (docs/alerts.md, "ArchawareTaintsHeldBack")',
   RolloutStopped:
-    'allow the tolerations in the policy that refuses its pods, then kubectl rollout restart; or label the DaemonSet archaware.dev/ignore=true, if it may lose its pods on nodes with the taint (docs/alerts.md, "ArchawareRolloutStopped")',
+    'if a policy refuses its pods, allow the tolerations there, then kubectl rollout restart; if its pods do not get ready, correct what keeps them from it; or label the DaemonSet archaware.dev/ignore=true, if it may lose its pods on nodes with the taint (docs/alerts.md, "ArchawareRolloutStopped")',
   WrongNode:
     'delete the pod, so that its owner creates another, or create it again, without spec.nodeName if it was given one; archaware explain NAMESPACE/POD says more (docs/operating.md, "Pods on wrong nodes")',
 } as const satisfies Partial<Record<EventReason, string>>;

@@ -191,6 +191,15 @@ describe('the problems that a leader knows', () => {
     expect(problem?.do).to.match(/^if a right is missing, apply the manifest of the mode again; otherwise allow/);
   });
 
+  it('claims no refusal where a DaemonSet only waits for another one, or does not get ready', () => {
+    const events = (['TaintHeldBack', 'RolloutStopped'] as const).map((reason) => said('DaemonSet', 'a', reason));
+    const advice = knownProblems(counts(), events, NOW, settings()).map((problem) => problem.do);
+    expect(advice[0]).to.match(
+      /^if its write is refused, .*; if it waits for others, or is not back, see to the DaemonSet/,
+    );
+    expect(advice[1]).to.match(/^if a policy refuses its pods, .*; if its pods do not get ready, correct/);
+  });
+
   it('says how pods that are allowed again come at once: their owner waits for up to a quarter of an hour', () => {
     const [problem] = knownProblems(counts(), [said('DaemonSet', 'a', 'RefusedByPolicy')], NOW, settings());
     expect(problem?.do).to.match(/; then kubectl rollout restart, because/);
