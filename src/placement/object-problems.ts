@@ -2,7 +2,7 @@ import { messageOf } from '../kit/errors.ts';
 import { ARCHITECTURES_ANNOTATION, type EventReason, PREFERRED } from '../names.ts';
 import type { Decision, FailedImage, ImageSet, QueuedImage } from './decide.ts';
 import { readStatement } from './images.ts';
-import { isDaemonSet } from './objects/kinds.ts';
+import { isDaemonSet, replaceAdvice } from './objects/kinds.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
 import { tooLargeNote } from './objects/too-large.ts';
 import { onlyObserves, type PlacementIntent } from './placing.ts';
@@ -112,7 +112,8 @@ export function statementProblem({ statement }: Pick<PodTemplate, 'statement'>):
  * its template, and a change of the template by its author is what makes the controller decide it again.
  */
 function renewAdvice(namespace: string, owner: Pod['owner']): string {
-  if (!isDaemonSet(owner)) return 'delete the pod';
+  if (owner === undefined) return 'delete the pod and create it again';
+  if (!isDaemonSet(owner)) return replaceAdvice(owner);
   const restart = `kubectl -n ${namespace} rollout restart daemonset/${owner.name}`;
   return (
     `they come from the template of DaemonSet ${owner.name}; run ${restart}: the controller then decides the template again ` +

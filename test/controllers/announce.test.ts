@@ -73,6 +73,9 @@ describe('the Events for a decision', () => {
       ],
     ],
     ['such a toleration of a pod of another owner', { ...STALE, owner: 'ReplicaSet' }, [`${TOLERATED} delete the pod`]],
+    ['such a toleration of a bare pod', STALE, [`${TOLERATED} delete the pod and create it again`]],
+    // A Job counts a deleted pod as failed: with backoffLimit 0 it would end.
+    ['such a toleration of a pod of a Job', { ...STALE, owner: 'Job' }, [`${TOLERATED} create its Job again`]],
     ['no such toleration in the mode affinity', { ...STALE, settings: { mode: 'affinity' } }, []],
     ['no toleration that a guess does not need', { ...STALE, answers: failures(1, 120) }, [UNRESOLVED, GUESS]],
   ];

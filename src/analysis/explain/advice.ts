@@ -6,7 +6,7 @@ import { intersect } from '../../placement/images.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
 import { isOfKind } from '../../placement/nodes/node.ts';
 import { statementProblem } from '../../placement/object-problems.ts';
-import { isOtherDaemonSet } from '../../placement/objects/kinds.ts';
+import { isOtherDaemonSet, replaceAdvice } from '../../placement/objects/kinds.ts';
 import { tolerationText } from '../../placement/patch/tolerations.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { isFact, unmetBy } from '../../placement/readiness/unmet.ts';
@@ -96,8 +96,7 @@ function againStep(
 ): string {
   const [{ decision }, { settings }] = [explained, evidence];
   const owner = pod?.owner;
-  const again =
-    owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} creates another`;
+  const again = replaceAdvice(owner);
   const hands = handsOf(controller, settings);
   if (hands === 'acts' && !comesBack(explained, evidence)) return again;
   if (hands === 'no-leader') return `${adviseAway(controller, nodes, settings)}; then ${again}`;
@@ -262,9 +261,7 @@ function adviseLate(
   // Another pod would be refused, or created without it, too.
   if (!isLate || refusal?.reason === 'RefusedByPolicy' || awayText(handsOf(controller, settings)) !== undefined)
     return [];
-  const again =
-    pod?.owner === undefined ? 'create the pod again' : `delete it, so that its ${pod.owner.kind} creates another`;
-  return [`admission did not change it, and affinity cannot be added later: ${again}`];
+  return [`admission did not change it, and affinity cannot be added later: ${replaceAdvice(pod?.owner)}`];
 }
 
 /** Advises on a pod that fits no node: what would make one fit. */

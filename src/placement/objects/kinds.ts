@@ -55,6 +55,13 @@ export function isDaemonSet(owner: Typed | undefined): owner is Owner {
   return owner?.kind === 'DaemonSet' && isOfKubernetes(owner);
 }
 
+/** Returns how a pod is replaced by a new one. A Job counts a deleted pod as failed, so that it may not create another. */
+export function replaceAdvice(owner: Typed | undefined): string {
+  if (owner === undefined) return 'create the pod again';
+  if (owner.kind === 'Job') return 'create its Job again';
+  return `delete the pod, so that its ${owner.kind} creates another`;
+}
+
 /**
  * Whether an owner is another kind of DaemonSet (`apps.kruise.io`, ExtendedDaemonSetReplicaSet): it judges a node's taints by a
  * template that archaware does not serve, before it creates the pod for that node.

@@ -3,7 +3,7 @@ import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
 import { onlySchedulable } from '../images.ts';
 import { taintText } from '../nodes/managed.ts';
 import { type Node, nodeArchitecture } from '../nodes/node.ts';
-import { isDaemonSet, isOfKubernetes, type Owner, shownKind } from '../objects/kinds.ts';
+import { isDaemonSet, isOfKubernetes, type Owner, replaceAdvice, shownKind } from '../objects/kinds.ts';
 import type { Pod } from '../objects/pod.ts';
 import { writersOf, wroteTolerations } from '../objects/pod-record.ts';
 import { asOurs, tolerates } from '../patch/tolerations.ts';
@@ -100,7 +100,8 @@ export function whyNotEvicted(
 function stepOf(owner: Pod['owner'], settings: Pick<Settings, 'mode'>): string {
   if (onlyObserves(settings)) return '';
   // The watch leaves out `managedFields`, so it is not known here whether the author or a template named the node.
-  if (owner === undefined) return ' (create the pod again, without spec.nodeName if it was given one)';
+  if (owner === undefined || owner.kind === 'Job')
+    return ` (${replaceAdvice(owner)}, without spec.nodeName if it was given one)`;
   const { kind } = owner;
   if (isDaemonSet(owner)) return '';
   return ` (delete the pod: its ${kind} creates another; if its template has spec.nodeName, remove that first)`;

@@ -94,6 +94,12 @@ describe('the eviction of a pod from a wrong node', () => {
       /^pods.onWrongNode is warn \(create the pod again, without spec.nodeName if it was given one\)$/,
     ],
 
+    [
+      'of a Job, with pods.onWrongNode: warn, because the Job counts a deleted pod as failed',
+      { metadata: owned('Job'), settings: { onWrongNode: 'warn' } },
+      /^pods.onWrongNode is warn \(create its Job again, without spec.nodeName if it was given one\)$/,
+    ],
+
     // Without proof nothing is evicted.
     [
       'whose image says that it runs there, and does not',
