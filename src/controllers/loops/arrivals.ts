@@ -1,4 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
+import { isSame } from '../../kit/json.ts';
 import type { Controller, Queues } from '../../kube/control-loop.ts';
 import type { StoreChange } from '../../kube/watch/collection.ts';
 import { type Node, nodeArchitecture, taintKinds } from '../../placement/nodes/node.ts';
@@ -100,7 +101,7 @@ function nodeChanged(arrivals: Arrivals, { key, now, before }: StoreChange<Node>
   arrivals.onNode?.({ now, before });
   const isTaintNew = cluster.changed({ now, before });
   const isOther = (now && architectureOf(now)) !== (before && architectureOf(before));
-  if (isOther || now?.managed !== before?.managed) wrongNodes?.nodeChanged(key, isOther);
+  if (isOther || !isSame(now?.taints, before?.taints)) wrongNodes?.nodeChanged(key, isOther);
   if (isTaintNew) queueDaemonSets(arrivals);
 }
 

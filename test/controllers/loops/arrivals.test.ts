@@ -1,5 +1,7 @@
 import { expect } from 'chai';
-import { changesPlacement } from '../../../src/controllers/loops/arrivals.ts';
+import { type Arrivals, changesPlacement, listen } from '../../../src/controllers/loops/arrivals.ts';
+import { createStore } from '../../../src/kube/watch/collection.ts';
+import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import { readNamespace } from '../../../src/placement/objects/namespace.ts';
 
 describe('a change of a namespace', () => {
@@ -17,4 +19,35 @@ describe('a change of a namespace', () => {
   for (const [what, change, expected] of rows)
     it(`${expected ? 'calls' : 'does not call'} for other decisions: ${what}`, () =>
       expect(changesPlacement(change)).to.equal(expected));
+});
+
+describe('a change of a node', () => {
+  const node = (taints: object[], managed = 'supported-arch:NoSchedule') =>
+    readNode({
+      metadata: { name: 'n', uid: 'n', annotations: { 'archaware.dev/managed': managed } },
+      spec: { taints },
+      status: { nodeInfo: { architecture: 'arm64' } },
+    });
+  const ours = { key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' };
+
+  /** Whether pods on a wrong node are judged again: an eviction waits for the taint that keeps the next pod off. */
+  function isJudged(before: Node, now: Node): boolean {
+    let count = 0;
+    const none = () => undefined;
+    const [queue, stored] = [{ enqueue: none, forget: none }, { store: createStore() }];
+    const watches = { listeners: {}, ...{ pods: stored, nodes: stored, daemonSets: stored, namespaces: stored } };
+    const arrivals = {
+      ...{ watches, pod: {}, daemonSet: {}, queues: { pod: queue, node: queue, daemonSet: queue }, forEach: none },
+      ...{ cluster: { changed: () => false }, onNode: undefined, wrongNodes: { nodeChanged: () => count++ } },
+    } as unknown as Arrivals;
+    listen(arrivals);
+    arrivals.watches.listeners.node?.({ key: 'n', before, now });
+    return count > 0;
+  }
+
+  it('leads to another judgement of its pods when its taints change, also under the same record', () => {
+    expect(isJudged(node([]), node([ours]))).to.equal(true);
+    expect(isJudged(node([ours]), node([]))).to.equal(true);
+    expect(isJudged(node([ours]), node([ours]))).to.equal(false);
+  });
 });
