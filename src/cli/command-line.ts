@@ -6,13 +6,13 @@ import { allKeys } from '../config/keys.ts';
 import { unknownFlag } from '../config/load.ts';
 import { ConfigurationError } from '../config/shown-problems.ts';
 import { nearest } from '../kit/nearest.ts';
+import { escaped } from '../kit/printable.ts';
 import type { Command, Flag, Invocation } from './command.ts';
 import type { CommonWords, ConfigWords } from './command-context.ts';
 import { COMMANDS } from './commands.ts';
 import { refusalBesideController } from './deployed.ts';
 import { failureLines } from './failure.ts';
 import { COMMON_FLAGS, commonFlagsOf, INSTALLATION, MACHINE_FORMS, readInstallation } from './flags.ts';
-import { escaped } from './output.ts';
 import { hasColors } from './paint.ts';
 import { PROGRAM } from './program.ts';
 

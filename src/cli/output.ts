@@ -1,6 +1,6 @@
 import { Document, Scalar, visit } from 'yaml';
 import type { Platform } from '../kit/platform.ts';
-import { printable } from '../kit/printable.ts';
+import { escaped, printable } from '../kit/printable.ts';
 import type { Inside } from '../oci/deep/look-inside.ts';
 import type { NamedObject } from '../placement/objects/kinds.ts';
 
@@ -146,15 +146,6 @@ function yamlText(value: unknown): string {
   });
   // A long text that is folded would have line breaks between its escapes.
   return document.toString({ lineWidth: 0 });
-}
-
-/** Returns a text whose control, format and separator characters are escaped as `\\u…`; line feeds stay. */
-export function escaped(text: string): string {
-  return text.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) =>
-    Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
-      .map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`)
-      .join(''),
-  );
 }
 
 /** Returns a platform as people write it: `linux/arm64/v8`. */

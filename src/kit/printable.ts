@@ -29,3 +29,15 @@ export function printableAscii(text: string, max = 200): string {
   const limited = escaped.length > max ? escaped.slice(0, max) : escaped;
   return text.length > max || escaped.length > max ? `${limited}...` : limited;
 }
+
+/**
+ * Returns a text whose control, format and separator characters are escaped as `\\u…`; line feeds stay. `backslash`: what stands for the
+ * one of an escape.
+ */
+export function escaped(text: string, backslash = '\\'): string {
+  return text.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) =>
+    Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
+      .map((unit) => `${backslash}u${unit.toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
+}

@@ -1,5 +1,6 @@
 import { destination, type Logger, pino, stdSerializers } from 'pino';
 import { messageOf } from '../kit/errors.ts';
+import { escaped } from '../kit/printable.ts';
 
 export type { Logger } from 'pino';
 
@@ -33,6 +34,8 @@ export async function createLog(
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      // JSON leaves characters that turn the direction of a text, and that some terminals obey. What becomes pretty is read as JSON first.
+      hooks: { streamWrite: (line) => escaped(line, options.format === 'pretty' ? '\\\\' : '\\') },
       // The stack is for debugging; the message is what an operator can act on.
       serializers: {
         err: (error: unknown) =>
