@@ -1,6 +1,7 @@
 import { isoTime, utcTime } from '../../kit/duration.ts';
 import { ARCHITECTURE_GATE, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
-import { isSystemNamespace, skipFacts } from '../../placement/eligibility.ts';
+import { isOfSystem } from '../../placement/admission/pod.ts';
+import { skipFacts } from '../../placement/eligibility.ts';
 import { onlyObserves, usesAffinity } from '../../placement/placing.ts';
 import { few, withinText } from '../../placement/reasons.ts';
 import { isAgent } from './explained-affinity.ts';
@@ -228,9 +229,9 @@ function whyNever(input: ExplainInput, explained: WithoutAnswer, { clash }: Expl
   return isThere ? `${reason}, and those nodes do not take it` : `${reason}, and no node has that architecture`;
 }
 
-/** Returns what becomes of a new pod whose images have no architecture in common: the webhook refuses some (placement/admission/pod). */
+/** Returns what becomes of a new pod whose images have no architecture in common. */
 function heldWord({ workload, namespace }: ExplainInput, { settings }: ExplainEvidence): string {
-  const mayBeRefused = usesAffinity(settings) && !isAgent(workload) && !isSystemNamespace(namespace.name, settings);
+  const mayBeRefused = usesAffinity(settings) && !isAgent(workload) && !isOfSystem(workload.spec, namespace, settings);
   return mayBeRefused && settings.noCommonArchitecture === 'reject'
     ? 'refused when it is created (placement.noCommonArchitecture: reject)'
     : 'held';

@@ -69,16 +69,24 @@ export function readAdmitted(input: AdmissionInput): Admitted {
   const spec = objectAt(object, 'spec');
   const settings = settingsFor(all, { namespace, labels: pod.labels });
   const isPinned = isForOneNode(pod.owner, spec);
-  const isOfControlPlane = CONTROL_PLANE.some((key) => Object.hasOwn(objectAt(spec, 'nodeSelector'), key));
-  const isOfSystem = namespace.name === ownNamespace || isSystemNamespace(namespace.name, settings);
   return {
     subject: readPodSubject(pod, namespace, settings),
     isBound: pod.nodeName !== undefined,
     isPinned,
-    mayBeHeldBack: !isPinned && !isOfSystem && !isOfControlPlane,
+    mayBeHeldBack: !isPinned && namespace.name !== ownNamespace && !isOfSystem(spec, namespace, settings),
     isLabelled,
     sent: patchedPart(object, isLabelled),
   };
+}
+
+/** Whether a pod with this spec belongs to the system or to the control plane: the webhook neither gates nor rejects it. */
+export function isOfSystem(
+  spec: JsonObject,
+  namespace: Pick<SubjectNamespace, 'name'>,
+  settings: Pick<Settings, 'systemNamespaces'>,
+): boolean {
+  const nodeSelector = objectAt(spec, 'nodeSelector');
+  return isSystemNamespace(namespace.name, settings) || CONTROL_PLANE.some((key) => Object.hasOwn(nodeSelector, key));
 }
 
 /** Returns a text that is the same only if admission answers the same, by the same knowledge of images. */
