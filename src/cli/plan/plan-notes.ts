@@ -65,10 +65,10 @@ function nodeNotes(planned: Planned): string[] {
   if (config.placement.publish) notes.push(publishNote(whyNothingIsPublished(settings, loopsThatRun(config))));
   if (onlyObserves(settings)) return [...notes, observeNote(nodesWithUnmanagedTaints(nodes(), settings, false).length)];
   // DaemonSets that `run` skips keep their tolerations in any case, so they do not count.
-  const left = findLeftovers(nodes(), runs('daemonsets') ? served(planned) : undefined, settings);
+  const followed = new Set(served(planned));
+  const left = findLeftovers(nodes(), runs('daemonsets') ? followed : undefined, settings);
   if (left === undefined) return notes;
-  const isServed = new Set(served(planned));
-  const alone = [...watches.daemonSets.store.values()].filter((daemonSet) => !isServed.has(daemonSet));
+  const alone = [...watches.daemonSets.store.values()].filter((daemonSet) => !followed.has(daemonSet));
   const kept = findLeftovers([], alone, settings)?.daemonSets ?? [];
   return [...notes, `${leftoverNote(left, settings, runs('nodes'))}${keptText(kept)}`];
 }

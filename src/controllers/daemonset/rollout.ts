@@ -302,12 +302,15 @@ function verdictOf(turn: RolloutTurn, key: string): RolloutVerdict | undefined {
   const isOurs = daemonSet?.generation === rollout.generation && daemonSet.observed;
   const now = turn.clock.monotonic();
   const missingSince = isOurs && isMissing(daemonSet) ? (rollout.missingSince ?? now) : undefined;
-  const before = rollout;
-  if (missingSince !== rollout.missingSince) rollout = { ...rollout, missingSince };
-  if (turn.counted.has(before)) turn.counted.add(rollout);
   const progress = isOurs ? progressOf(daemonSet) : 0;
-  if (progress > rollout.progress) rollout = { ...rollout, progress, progressAt: now };
-  if (rollout !== before) rollouts.set(key, rollout);
+  const isFurther = progress > rollout.progress;
+  if (isFurther || missingSince !== rollout.missingSince) {
+    const before = rollout;
+    rollout = { ...before, missingSince, ...(isFurther ? { progress, progressAt: now } : {}) };
+    rollouts.set(key, rollout);
+    // The same standstill is counted once.
+    if (!isFurther && turn.counted.has(before)) turn.counted.add(rollout);
+  }
   const verdict = judged(turn, key, rollout, daemonSet);
   if (verdict.kind === 'over') {
     rollouts.delete(key);
