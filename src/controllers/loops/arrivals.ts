@@ -54,15 +54,17 @@ export type WatchedStores = Pick<Watches, 'listeners' | 'fetchDaemonSet' | 'fetc
 
 /** Where the changes that the watches show go: the queues of a term, and what else it has to hear of them. */
 export type Arrivals = {
-  readonly watches: WatchedStores;
-  readonly pod: PodController;
-  readonly daemonSet: DaemonSetController;
-  readonly queues: { readonly [kind in 'pod' | 'daemonSet' | 'node']: Controller };
+  readonly watches: Omit<WatchedStores, 'fetchDaemonSet' | 'fetchNode' | 'witnesses'>;
+  readonly pod: Pick<PodController, 'isUpToDate' | 'lookupEnded' | 'followers' | 'invalidate'>;
+  readonly daemonSet: Pick<DaemonSetController, 'nextToRoll' | 'lookupEnded'>;
+  readonly queues: Readonly<
+    Record<'pod' | 'daemonSet' | 'node', Pick<Controller, 'enqueue' | 'enqueueAfter' | 'forget'>>
+  >;
   readonly forEach: Queues['forEach'];
   readonly cluster: Pick<ReturnType<typeof createCluster>, 'changed'>;
   /** Gets each change of a node, for Events. */
   readonly onNode: ((change: Pick<StoreChange<Node>, 'now' | 'before'>) => void) | undefined;
-  readonly wrongNodes: WrongNodes | undefined;
+  readonly wrongNodes: Pick<WrongNodes, 'podChanged' | 'nodeChanged' | 'lookupEnded' | 'settingsChanged'> | undefined;
 };
 
 /** Queues everything that is there, and from now on what changes. */

@@ -2,7 +2,9 @@ import { expect } from 'chai';
 import { type Arrivals, changesPlacement, listen } from '../../../src/controllers/loops/arrivals.ts';
 import { createStore } from '../../../src/kube/watch/collection.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
-import { readNamespace } from '../../../src/placement/objects/namespace.ts';
+import type { DaemonSet } from '../../../src/placement/objects/daemonset.ts';
+import { type Namespace, readNamespace } from '../../../src/placement/objects/namespace.ts';
+import type { Pod } from '../../../src/placement/objects/pod.ts';
 
 describe('a change of a namespace', () => {
   const namespace = (metadata: object = {}) =>
@@ -34,12 +36,20 @@ describe('a change of a node', () => {
   function isJudged(before: Node, now: Node): boolean {
     let count = 0;
     const none = () => undefined;
-    const [queue, stored] = [{ enqueue: none, forget: none }, { store: createStore() }];
-    const watches = { listeners: {}, ...{ pods: stored, nodes: stored, daemonSets: stored, namespaces: stored } };
-    const arrivals = {
-      ...{ watches, pod: {}, daemonSet: {}, queues: { pod: queue, node: queue, daemonSet: queue }, forEach: none },
-      ...{ cluster: { changed: () => false }, onNode: undefined, wrongNodes: { nodeChanged: () => count++ } },
-    } as unknown as Arrivals;
+    const empty = () => [];
+    const queue = { enqueue: none, enqueueAfter: none, forget: none };
+    const stores = {
+      ...{ pods: { store: createStore<Pod>() }, nodes: { store: createStore<Node>() } },
+      ...{ daemonSets: { store: createStore<DaemonSet>() }, namespaces: { store: createStore<Namespace>() } },
+    };
+    const arrivals: Arrivals = {
+      watches: { listeners: {}, ...stores },
+      pod: { isUpToDate: () => false, lookupEnded: empty, followers: empty, invalidate: none },
+      daemonSet: { nextToRoll: none, lookupEnded: empty },
+      ...{ queues: { pod: queue, node: queue, daemonSet: queue }, forEach: none },
+      ...{ cluster: { changed: () => false }, onNode: undefined },
+      wrongNodes: { podChanged: none, nodeChanged: () => count++, lookupEnded: none, settingsChanged: none },
+    };
     listen(arrivals);
     arrivals.watches.listeners.node?.({ key: 'n', before, now });
     return count > 0;
