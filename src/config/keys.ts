@@ -55,7 +55,7 @@ export function expectedAt(key: ConfigKey, path: readonly (string | number)[]): 
   return expected;
 }
 
-/** Returns the names that are known at a path within a key, such as the fields of a policy; none where there is no object. */
+/** Returns the names that are known at a path within a key, such as the fields of a policy; none for anything but an object. */
 export function namesAt(key: ConfigKey, path: readonly (string | number)[]): string[] {
   const part = path.reduce<unknown>(schemaIn, key.schema);
   return part instanceof z.ZodObject ? Object.keys(part.shape) : [];

@@ -78,9 +78,9 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
   }
   const inCluster = config.getCurrentContext() === IN_CLUSTER_CONTEXT;
   const proxy = inCluster ? undefined : proxyOf(cluster);
-  // KubeConfig only makes headers here. It fails with a proxy, and refuses plain http, which `kubectl proxy` serves, if it is to verify a certificate.
-  const isPlain = cluster.server.startsWith('http:');
-  const other = { proxyUrl: '', skipTLSVerify: isPlain || cluster.skipTLSVerify };
+  // KubeConfig only logs in here. It fails with a proxy, and, if there is a certificate to verify, with plain http, as `kubectl proxy`
+  // serves it.
+  const other = { proxyUrl: '', skipTLSVerify: cluster.server.startsWith('http:') || cluster.skipTLSVerify };
   config.clusters = config.clusters.map((entry) => (entry === cluster ? { ...entry, ...other } : entry));
   const tokenFile = inCluster ? undefined : tokenFileOf(filesOf(options.kubeconfig), config.getCurrentUser()?.name);
   return {

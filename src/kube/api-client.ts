@@ -73,7 +73,12 @@ export type ConnectedClient = ApiClient & {
 export type ApiVerb = 'get' | 'list' | 'create' | 'update' | 'patch' | 'apply' | 'delete';
 
 const METHODS = {
-  ...({ get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', apply: 'PATCH' } as const),
+  get: 'GET',
+  list: 'GET',
+  create: 'POST',
+  update: 'PUT',
+  patch: 'PATCH',
+  apply: 'PATCH',
   delete: 'DELETE',
 } as const;
 /** A token from a file or a plug-in is used for this long, unless the server answers 401 earlier. */

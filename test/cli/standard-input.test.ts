@@ -104,7 +104,7 @@ describe('standard input is waited for', () => {
 
 describe('output that nobody reads to its end', () => {
   for (const [what, words, output] of [
-    ['is no reason for a stack trace: the reader ended, as head does', 'config schema; echo $? >&3; } | true', '1\n'],
+    ['causes no stack trace: the reader ended, as head does', 'config schema; echo $? >&3; } | true', '1\n'],
     ['does not end a command that it only tells what it does', 'check 2>&1 >/dev/null; echo $? >&3; } | true', '3\n'],
     ['is named if it could not be written', 'config schema >/dev/full; echo $? >&3; }', /^.*\(ENOSPC\)\n1\n$/],
   ] as const) {

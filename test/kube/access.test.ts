@@ -63,7 +63,7 @@ describe('finding the cluster', () => {
     ['what is not an address', config('api.test'), undefined, /"api\.test" is not an http or https address/],
     ['in one line why it cannot be read', 'clusters: [', undefined, /^kubeconfig .*config cannot be read: .*$/],
     [
-      'what is no proxy',
+      'which proxies can be used',
       proxied('u:secret@p'),
       undefined,
       /: proxy-url of cluster "c" is not an http, https or socks5 .*/,

@@ -364,9 +364,9 @@ describe('the resolver', () => {
         expect(look(), what).to.include(what === 'stale' ? { isStale: true } : { sinceMs: 30_000 + idleMs });
         harness.advance(600_000);
         server.put(what, 'manifests', indexOf('linux/arm64'), { tag: 'v1' });
-        const mended = harness.settled();
+        const found = harness.settled();
         expect(look().kind, what).to.equal('pending');
-        await mended;
+        await found;
         expect(platformNames(known(`${what}:v1`)?.platforms), what).to.deep.equal(['linux/arm64']);
       }
     });

@@ -126,8 +126,8 @@ async function openRegistries({ clock, config, files, cache, client, end, log, m
 
 /**
  * Puts what an earlier leader published into the cache of images. So a restart asks registries only about images that are used again,
- * when their tags are due. Tags may have moved while nobody led, so each gets
- * an age below `images.cache.tagTtl`: they are due one after another.
+ * when their tags are due. Tags may have moved while nobody led, so each gets an age below `images.cache.tagTtl`: they are due one after
+ * another.
  */
 export async function readPublished(
   base: Pick<Base, 'client' | 'config' | 'leaseNamespace' | 'clock' | 'signal' | 'log'>,

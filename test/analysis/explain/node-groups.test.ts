@@ -2,16 +2,12 @@ import { expect } from 'chai';
 import { groupNodes } from '../../../src/analysis/explain/node-groups.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { readDemands } from '../../../src/placement/fit.ts';
+import type { Node } from '../../../src/placement/nodes/node.ts';
 import { expression, requires } from '../../placement/affinities.ts';
 import { node, taint } from '../../placement/objects.ts';
 
-type GivenNode = {
-  readonly name?: string;
-  readonly architecture?: string;
-  readonly labels?: JsonObject;
-  readonly taints?: readonly string[];
-  readonly unschedulable?: boolean;
-};
+type GivenNode = Pick<Parameters<typeof node>[0], 'architecture' | 'labels'> &
+  Partial<Pick<Node, 'name' | 'unschedulable'>> & { readonly taints?: readonly string[] };
 
 const read = ({
   name = 'n1',
