@@ -172,7 +172,10 @@ type PoolOptions = Pick<ClientState, 'url' | 'connections' | 'access' | 'ending'
 function openPool({ url, connections, access, ending, addresses, silenceMs }: PoolOptions): Dispatcher {
   const common = { connections, headersTimeout: silenceMs, keepAliveTimeout: 60_000 };
   if (access.proxy !== undefined) {
-    return new ProxyAgent({ ...common, ...access.proxy, requestTls: { ...access.tls(), timeout: 10_000 } });
+    const requestTls = { ...access.tls(), timeout: 10_000 };
+    // The proxy may be silent, too.
+    const clientFactory = (proxy: URL, how: object) => new Pool(proxy, { ...how, headersTimeout: silenceMs });
+    return new ProxyAgent({ ...common, ...access.proxy, requestTls, clientFactory });
   }
   return new Pool(url.origin, {
     ...common,

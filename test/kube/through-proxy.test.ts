@@ -1,4 +1,5 @@
 import { createServer } from 'node:https';
+import { createServer as createTcpServer, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { listen } from '../../src/kit/network/listen.ts';
@@ -6,6 +7,22 @@ import { startForwardProxy } from '../support/forward-proxy.ts';
 import { clientAt } from './cluster.ts';
 
 describe('an API client behind a proxy', () => {
+  it('gives up a proxy that is silent', async () => {
+    const sockets = new Set<Socket>();
+    const silent = createTcpServer((socket) => sockets.add(socket.on('error', () => undefined)));
+    const uri = `http://127.0.0.1:${await listen(silent, '127.0.0.1:0')}`;
+    // More than a second: undici then counts it in turns of the event loop.
+    const client = clientAt('https://api.example.com', { proxy: { uri } }, { silenceMs: 1_500 });
+    try {
+      const failed = await client.request('get', '/version').catch((error: unknown) => String(error));
+      expect(failed).to.contain(`api.example.com through the proxy ${new URL(uri).host}: UND_ERR_HEADERS_TIMEOUT`);
+    } finally {
+      await client.close();
+      for (const socket of sockets) socket.destroy();
+      silent.close();
+    }
+  });
+
   it('sends requests and watches through it, and names it where it fails', async () => {
     const authority = createAuthority('cluster');
     const { certificate: cert, key } = authority.issue('kube-apiserver', ['api.example.com']);
